@@ -190,7 +190,9 @@ class Case:
         calls: For growth and ceiling: calls of each series in all.
         window: Calls between two samples.
         calls_per_step: How many of the counted calls one step of the loop makes, such as 133 applies.
+        collectives: False where the ranks need no communication, so that no scheduler is started for them.
         oracle: Overrides the fault's oracle for this case; None to use the fault's.
+        says: One line on what the case is.
     """
 
     name: str
@@ -206,6 +208,7 @@ class Case:
     calls_per_step: int = 1
     trials: int = 1
     timeout_s: float = 60.0
+    collectives: bool = True
     oracle: Oracle | None = None
     says: str = ""
 
@@ -259,6 +262,7 @@ class TrialSpec:
     calls_per_step: int
     index: int
     timeout_s: float
+    collectives: bool
     seed: int
     fixes: str = "none"
     ranks: tuple[int, ...] = ()

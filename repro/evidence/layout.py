@@ -1,0 +1,114 @@
+"""Where each file of a run lies: the one place that knows the names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RankFolder:
+    """``rank-<k>/`` of a trial."""
+
+    path: Path
+
+    @property
+    def events(self) -> Path:
+        """Phases, checks and counts, a JSON object a line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def samples(self) -> Path:
+        """The meter's windows."""
+        return self.path / "samples.csv"
+
+    @property
+    def error(self) -> Path:
+        """The exception that ended the body."""
+        return self.path / "error.json"
+
+    @property
+    def stdout(self) -> Path:
+        """What the rank printed."""
+        return self.path / "stdout.log"
+
+    @property
+    def stderr(self) -> Path:
+        """What the rank and the C library wrote to standard error."""
+        return self.path / "stderr.log"
+
+    @property
+    def exit(self) -> Path:
+        """The wait status that the launcher's shim saw, where msrun is the parent of the rank."""
+        return self.path / "exit.json"
+
+
+@dataclass(frozen=True)
+class TrialFolder:
+    """``trials/<name>/`` of a run."""
+
+    path: Path
+
+    @property
+    def spec(self) -> Path:
+        """What the trial was asked to do; written first."""
+        return self.path / "spec.json"
+
+    @property
+    def record(self) -> Path:
+        """What came of it; written last, so a folder without it is not whole."""
+        return self.path / "trial.json"
+
+    @property
+    def work(self) -> Path:
+        """The ranks' working directory."""
+        return self.path / "work"
+
+    @property
+    def launcher_log(self) -> Path:
+        """What msrun itself said."""
+        return self.path / "launcher.log"
+
+    @property
+    def scheduler_log(self) -> Path:
+        """What the scheduler of the ranks said."""
+        return self.path / "scheduler.log"
+
+    def rank(self, rank: int) -> RankFolder:
+        """The folder of one rank."""
+        return RankFolder(self.path / f"rank-{rank}")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """``runs/<utc>-<issue>-<short id>/``."""
+
+    path: Path
+
+    @property
+    def run(self) -> Path:
+        """Versions, host, argv and the plan; written before the first trial."""
+        return self.path / "run.json"
+
+    @property
+    def trials(self) -> Path:
+        """One folder a trial; a name with a leading dot is unfinished."""
+        return self.path / "trials"
+
+    @property
+    def verdict(self) -> Path:
+        """The verdicts as JSON."""
+        return self.path / "verdict.json"
+
+    @property
+    def report(self) -> Path:
+        """The verdicts for a reader."""
+        return self.path / "report.md"
+
+    def trial(self, name: str) -> TrialFolder:
+        """The folder of a finished trial."""
+        return TrialFolder(self.trials / name)
+
+    def unfinished(self, name: str) -> TrialFolder:
+        """Where a trial is written until it is whole."""
+        return TrialFolder(self.trials / f".{name}.part")

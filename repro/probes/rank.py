@@ -1,0 +1,102 @@
+"""The entry point of a rank: load the case program, mark each phase, run it, and leave through the ordinary exit.
+
+Run as ``python -m repro.probes.rank`` with HYPER_REPRO_TRIAL naming the trial's folder; the launcher sets RANK_ID.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import faulthandler
+import importlib.util
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from repro.evidence.layout import TrialFolder
+from repro.model import Phase, Tier, TrialSpec
+from repro.probes.context import DEVICE_OF_TIER, Context, rank_of_environment
+from repro.probes.events import Events
+
+MESSAGE_LIMIT = 20_000
+
+
+def main() -> int:
+    """Run this process's part of the trial and return its exit code."""
+    folder = TrialFolder(Path(os.environ["HYPER_REPRO_TRIAL"]))
+    if os.environ.get("MS_ROLE") == "MS_SCHED":
+        return _serve_as_scheduler()
+    rank = rank_of_environment()
+    spec = TrialSpec.from_json(json.loads(folder.spec.read_text(encoding="utf-8")))
+    rank_folder = folder.rank(rank)
+    rank_folder.path.mkdir(parents=True, exist_ok=True)
+    # A hung rank is asked for its Python stacks with SIGUSR1 before it is killed.
+    faulthandler.enable(all_threads=True)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    events = Events(rank_folder.events)
+    events.phase(Phase.BEFORE_BODY)
+    # Registered before MindSpore's own exit handler, so it runs after it: native teardown inside atexit is over.
+    atexit.register(events.write, "atexit done")
+    try:
+        context = Context(spec, rank, events)
+        program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
+        _prepare_mindspore(spec)
+        # Registered after MindSpore's, so it runs first.
+        atexit.register(events.phase, Phase.FINALISING)
+        events.phase(Phase.IN_BODY)
+        if spec.series:
+            from repro.probes.meter import Meter
+
+            Meter(spec, context, rank_folder.samples).run(program.series(context))
+        else:
+            program.case(context)
+        events.phase(Phase.BODY_DONE)
+    except Exception as error:
+        _write_error(rank_folder.error, error)
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"hyper_repro_case_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python program")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _prepare_mindspore(spec: TrialSpec) -> None:
+    for library in filter(None, os.environ.get("HYPER_REPRO_SIM_PRELOAD", "").split(os.pathsep)):
+        if spec.tier is Tier.SIM:
+            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    import mindspore
+
+    mindspore.set_device(DEVICE_OF_TIER[spec.tier])
+    mindspore.set_seed(spec.seed)
+
+
+def _serve_as_scheduler() -> int:
+    import mindspore
+    from mindspore.communication import init
+
+    mindspore.set_device("CPU")
+    init()
+    return 0
+
+
+def _write_error(path: Path, error: Exception) -> None:
+    frames = [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
+    issued = getattr(error, "issued_at", ())
+    data = {"type": type(error).__name__, "message": str(error)[:MESSAGE_LIMIT], "frames": frames, "issued_at": issued}
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
