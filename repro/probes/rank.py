@@ -43,8 +43,8 @@ def main() -> int:
     atexit.register(events.write, "atexit done")
     try:
         context = Context(spec, rank, events)
-        program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
         _prepare_mindspore(spec)
+        program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
         # Registered after MindSpore's, so it runs first.
         atexit.register(events.phase, Phase.FINALISING)
         events.phase(Phase.IN_BODY)

@@ -1,0 +1,49 @@
+"""Between msrun and a rank: runs the rank, writes down its real wait status, and ends the same way.
+
+msrun prints only the first failing worker's code and kills the others; the truth for each rank is its wait status, so
+this small parent (no MindSpore in it) records that and then dies of the same signal or leaves with the same code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+
+def main() -> int:
+    """Run the rank that the environment names."""
+    # msrun starts this file by path, which puts its folder first on the path: drop it, so that nothing is shadowed.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent]
+    from repro.evidence.layout import TrialFolder
+    from repro.launch.process import Exit, spawn
+
+    folder = TrialFolder(Path(os.environ["HYPER_REPRO_TRIAL"]))
+    command = [sys.executable, "-m", "repro.probes.rank"]
+    if os.environ.get("MS_ROLE") == "MS_SCHED":
+        os.execv(sys.executable, command)
+    rank = folder.rank(int(os.environ.get("RANK_ID", "0")))
+    rank.path.mkdir(parents=True, exist_ok=True)
+    start = time.time()
+    # In this process group: msrun kills the group, and the rank must go with it.
+    pid = spawn(command, os.environ, Path.cwd(), rank.stdout, rank.stderr, keep_group=True)
+    _write(rank.exit, {"pid": pid, "start": start})
+    ended = Exit.of_status(*os.waitpid(pid, 0))
+    _write(rank.exit, {"pid": pid, "start": start, "end": ended.time, "code": ended.code, "signal": ended.signal})
+    if ended.signal is not None:
+        signal.signal(ended.signal, signal.SIG_DFL) if ended.signal != signal.SIGKILL else None
+        os.kill(os.getpid(), ended.signal)
+    return ended.code or 0
+
+
+def _write(path: Path, values: dict[str, object]) -> None:
+    temporary = path.with_suffix(".part")
+    temporary.write_text(json.dumps(values), encoding="utf-8")
+    temporary.rename(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
