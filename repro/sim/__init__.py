@@ -1,1 +1,1 @@
-"""The simulated Ascend tier: MindSpore's real Ascend host code over stand-in CANN libraries, without an NPU and without numbers."""
+"""The simulated Ascend tier: MindSpore's real Ascend host code over stand-in CANN libraries, without numbers."""

@@ -43,6 +43,7 @@ def environment(
     local = rank % DEVICES_PER_HOST
     return {
         "ASCEND_HOME_PATH": str(runtime.home),
+        "ASCEND_OPP_PATH": str(runtime.operators),
         "LD_LIBRARY_PATH": in_front(runtime.libraries, "LD_LIBRARY_PATH"),
         "PYTHONPATH": in_front(runtime.python_path, "PYTHONPATH"),
         "MS_SIMULATION_LEVEL": "1",
@@ -56,8 +57,8 @@ def environment(
 def preload_quiet() -> bool:
     """Turns off MindSpore's execute-order tracker in this process; call it before ``import mindspore``.
 
-    Without it a simulated rank keeps 600 to 700 B for every collective and writes ``rank_N/execute_order`` into its working
-    directory, which hardware does not.
+    Without it a simulated rank keeps 600 to 700 B for every collective and writes ``rank_N/execute_order`` into its
+    working directory, which hardware does not.
 
     Returns:
         False on a tier where there is nothing to load (the variable HYPER_REPRO_SIM_PRELOAD is not set).

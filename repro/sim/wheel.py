@@ -15,7 +15,7 @@ from repro.errors import InfraError, UnsupportedError
 
 INSTALL = "pip install 'mindspore==2.10.0' 'numpy<2'"
 
-# The plugin libraries that a simulated rank loads. Others in the wheel (ATB, DVPP, matrix kernels) stay unloaded without CANN.
+# The plugin libraries that a simulated rank loads. Others in the wheel (ATB, DVPP, matrix kernels) stay unloaded.
 PLUGIN_LIBRARIES = (
     "plugin/libmindspore_ascend.so.2",
     "plugin/libmindspore_ops_ascend.so",
@@ -35,7 +35,7 @@ class Wheel:
     Attributes:
         version: As its metadata says, for example ``2.10.0``.
         lib: The folder of its native libraries.
-        fingerprint: Changes when the wheel's files change: hash of its RECORD, or of the plugin's file sizes without one.
+        fingerprint: Changes when the wheel's files change: hash of its RECORD, or of the plugin's file sizes.
     """
 
     version: str
@@ -59,14 +59,14 @@ class Demand:
 
 
 def find_wheel() -> Wheel:
-    """Returns the MindSpore of the current interpreter; raises UnsupportedError if there is none with an Ascend plugin."""
+    """Returns the MindSpore of this interpreter; raises UnsupportedError if there is none with an Ascend plugin."""
     spec = importlib.util.find_spec("mindspore")
     if spec is None or spec.origin is None:
         raise UnsupportedError("MindSpore is not installed in this interpreter", INSTALL)
     lib = Path(spec.origin).parent / "lib"
     for name in PLUGIN_LIBRARIES:
         if not (lib / name).is_file():
-            raise UnsupportedError(f"the installed MindSpore has no {name}", f"the simulated tier knows 2.10.0: {INSTALL}")
+            raise UnsupportedError(f"the installed MindSpore has no {name}", f"2.10.0 has it: {INSTALL}")
     try:
         distribution = importlib.metadata.distribution("mindspore")
     except importlib.metadata.PackageNotFoundError:
@@ -89,12 +89,12 @@ def run_tool(command: list[str], check: bool = True) -> str:
 
 
 def nm(files: list[Path], selection: str, check: bool = True) -> set[str]:
-    """Returns the dynamic symbols of files, ``--defined-only`` or ``--undefined-only``; weak undefined ones are left out."""
+    """Returns the dynamic symbols of files, ``--defined-only`` or ``--undefined-only`` (without the weak ones)."""
     symbols = set()
     for line in run_tool(["nm", "-D", selection, *map(str, files)], check).splitlines():
-        fields = line.split()
-        if len(fields) >= 2 and not (selection == "--undefined-only" and fields[-2] != "U"):
-            symbols.add(fields[-1])
+        match line.split():
+            case [*_, kind, symbol] if selection == "--defined-only" or kind == "U":
+                symbols.add(symbol)
     return symbols
 
 
@@ -107,7 +107,8 @@ def demand(wheel: Wheel) -> Demand:
     """Reads from the plugin's files what it asks of CANN; takes about a second."""
     plugin = [wheel.lib / name for name in PLUGIN_LIBRARIES]
     # The GPU half is as large as the rest together and defines nothing that the Ascend half needs.
-    every = [path for path in wheel.lib.rglob("*.so*") if path.is_file() and "gpu" not in str(path.relative_to(wheel.lib))]
+    libraries = [path for path in wheel.lib.rglob("*.so*") if path.is_file()]
+    every = [path for path in libraries if "gpu" not in str(path.relative_to(wheel.lib))]
     needed = needed_libraries(plugin) - {path.name for path in every}
     system = {name: path for name in needed if (path := _system_path(name))}
     # nm complains about libraries for another processor (kernels that run on the card): their symbols do not count.
