@@ -19,11 +19,8 @@ from repro.sim.wheel import Wheel, demand, find_wheel, nm, run_tool
 
 COMMAND = "python -m repro.sim.build"
 # Opened by name at run time (dlopen), so that no link says so.
-_OPENED = [
-    f"lib{name}.so"
-    for name in ["ge_runner", "graph", "msprofiler", "hccl", "runtime", "platform", "c_sec", "nnopbase", "ascend_hal"]
-    + ["acl_op_compiler", "acl_tdt_channel", "aclnn"]
-]
+_OPENED_NAMES = "ge_runner graph msprofiler hccl runtime platform c_sec nnopbase ascend_hal acl_op_compiler"
+_OPENED = [f"lib{name}.so" for name in (*_OPENED_NAMES.split(" "), "acl_tdt_channel", "aclnn")]
 # The plugin is built with the old ABI of libstdc++; ours must be, too.
 _CXX = ["g++", "-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror"]
 _C = ["gcc", "-std=c11", "-D_DEFAULT_SOURCE", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror"]
@@ -84,7 +81,7 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Status:
-    """What ``doctor`` shows: whether the runtime is there and fits; if not, what lacks and the command that mends it."""
+    """What ``doctor`` shows: whether the runtime is there and fits; if not, what lacks and what mends it."""
 
     ready: bool
     detail: str

@@ -157,8 +157,9 @@ def markdown(results: Sequence[Result]) -> str:
     lines = [
         "# Operators on the simulated tier",
         "",
-        "Which usages of `mint`, `nn`, `ops` and `mint.distributed` run over the stand-in CANN libraries (MindSpore 2.10.0,",
-        f"world size {WORLD_SIZE}). *runs* means that the host code ran to the end; it says nothing about numbers. Written by",
+        "Which usages of `mint`, `nn`, `ops` and `mint.distributed` run over the stand-in CANN libraries ",
+        f"(MindSpore 2.10.0, world size {WORLD_SIZE}). *runs* means that the host code ran to the end; it says",
+        "nothing about numbers. Written by",
         "`python -m repro.sim.operators --write docs/operators-on-sim.md` from `repro/sim/operators.txt`.",
         "",
         ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) + f"; {len(results)} in all.",

@@ -1,4 +1,4 @@
-"""Runs inside a simulated rank: tries lines of the operator table (JSON on stdin), says on stdout what comes of each."""
+"""Runs inside a simulated rank: tries lines of the operator table (JSON on stdin), says what comes of each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from repro.probes.number_guard import install
 from repro.sim.environment import preload_quiet
 
 
 def names() -> dict[str, Any]:
     """Returns the names that lines of the table may use; imports MindSpore and joins the process group."""
     import mindspore as ms
-    import mindspore.experimental.optim  # noqa: F401 - ms.experimental.optim
+    import mindspore.experimental.optim  # for ms.experimental.optim
     import numpy as np
     from mindspore import Parameter, Tensor, _c_expression, mint, nn, ops
     from mindspore.common._grad_function import _Function
@@ -84,6 +85,7 @@ def main() -> int:
     os.dup2(2, 1)
     preload_quiet()
     given = names()
+    install()  # shows on the way that the guard stops none of MindSpore's own reads
     synchronize = given["ms"].runtime.synchronize
 
     def say(**words: Any) -> None:
