@@ -215,19 +215,24 @@ class Case:
 
 @dataclass(frozen=True)
 class Fault:
-    """One root cause in a report, with its own oracle."""
+    """One root cause in a report, with its own oracle.
+
+    Attributes:
+        id: Such as ``134.1``.
+        prefer: Tiers on which it can be judged, best first.
+        limits: What a tier cannot show of it.
+    """
 
     id: str
     title: str
     oracle: Oracle
+    prefer: tuple[Tier, ...]
     cases: tuple[Case, ...]
     limits: Mapping[Tier, str] = field(default_factory=dict)
-    mend: str = ""
 
-    def tiers(self) -> tuple[Tier, ...]:
-        """The tiers that at least one unfixed case of the fault can run on, best first."""
-        order = (Tier.NPU, Tier.SIM, Tier.CPU)
-        return tuple(tier for tier in order if any(tier in c.tiers and c.arm is Arm.UNFIXED for c in self.cases))
+    def oracle_of(self, case: Case) -> Oracle:
+        """The oracle that a case is judged by: its own, or the fault's."""
+        return case.oracle or self.oracle
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,6 @@ def main() -> int:
         context = Context(spec, rank, events)
         _prepare_mindspore(spec)
         program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
-        # Registered after MindSpore's, so it runs first.
-        atexit.register(events.phase, Phase.FINALISING)
         events.phase(Phase.IN_BODY)
         if spec.series:
             from repro.probes.meter import Meter
@@ -55,6 +53,8 @@ def main() -> int:
         else:
             program.case(context)
         events.phase(Phase.BODY_DONE)
+        # Registered after MindSpore's, so it runs first. A rank whose body failed keeps the phase it failed in.
+        atexit.register(events.phase, Phase.FINALISING)
     except Exception as error:
         _write_error(rank_folder.error, error)
         traceback.print_exc()

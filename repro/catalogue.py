@@ -1,0 +1,268 @@
+"""Finds the issue folders and reads issue.yaml strictly: every mistake names file, line and key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from repro.errors import UsageError
+from repro.model import (
+    Arm,
+    Case,
+    CeilingOracle,
+    CrashOracle,
+    ExceptionOracle,
+    Fault,
+    GrowthOracle,
+    Issue,
+    Launcher,
+    NumericOracle,
+    Oracle,
+    Phase,
+    Tier,
+    Topology,
+)
+
+BUILT_IN = Path(__file__).parent / "issues"
+SCHEMA = BUILT_IN / "issue.schema.json"
+FILE_NAME = "issue.yaml"
+# Folders of the user's own issues, separated like PATH; they come before the built-in ones.
+SEARCH_VARIABLE = "HYPER_REPRO_ISSUES"
+
+Step = str | int
+
+
+def folders() -> list[Path]:
+    """Every issue folder, the user's own first."""
+    extra = [Path(entry) for entry in os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep) if entry]
+    found: dict[str, Path] = {}
+    for root in [*extra, BUILT_IN]:
+        if not root.is_dir():
+            raise UsageError(f"{SEARCH_VARIABLE}: {root} is not a folder", "name folders that hold issue folders")
+        for path in sorted(root.glob(f"*/{FILE_NAME}")):
+            found.setdefault(path.parent.name, path.parent)
+    return list(found.values())
+
+
+def load_all() -> list[Issue]:
+    """All issues, by number.
+
+    Raises:
+        UsageError: One of the files has a mistake.
+    """
+    return sorted((load(folder) for folder in folders()), key=lambda issue: issue.number)
+
+
+def find(number: int) -> Issue:
+    """The issue with this number.
+
+    Raises:
+        UsageError: There is none, or its file has a mistake.
+    """
+    for folder in folders():
+        if folder.name == str(number):
+            return load(folder)
+    known = ", ".join(sorted(folder.name for folder in folders()))
+    raise UsageError(f"there is no issue {number}", f"known are {known}; see `repro list`")
+
+
+def load(folder: Path) -> Issue:
+    """Read and check one issue folder.
+
+    Raises:
+        UsageError: The first mistake, with file, line and key.
+    """
+    path = folder / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    return parse(path, text, folder)
+
+
+def parse(path: Path, text: str, folder: Path) -> Issue:
+    """Check the text of an issue file.
+
+    Args:
+        path: Where the text is from, for messages.
+        text: YAML.
+        folder: Where its programs are.
+
+    Raises:
+        UsageError: The first mistake, with file, line and key.
+    """
+    data, marks = _parse(path, text)
+    _check_schema(data, marks)
+    digest = hashlib.sha256(text.encode())
+    for program in sorted(folder.glob("*.py")):
+        digest.update(program.read_bytes())
+    faults = tuple(_fault(fault, ("faults", i), marks, folder) for i, fault in enumerate(data["faults"]))
+    issue = Issue(data["issue"], data["title"], data["url"], faults, str(folder), digest.hexdigest())
+    _check_meaning(issue, marks)
+    return issue
+
+
+class _Marks:
+    """Where each value of a YAML file stands, so that a complaint can name the line."""
+
+    def __init__(self, path: Path, root: yaml.Node) -> None:
+        self._path = path
+        self._root = root
+
+    def line(self, steps: Sequence[Step]) -> int:
+        node, line = self._root, self._root.start_mark.line
+        for step in steps:
+            if isinstance(node, yaml.MappingNode):
+                pairs = {key.value: (key, value) for key, value in node.value}
+                if step not in pairs:
+                    break
+                key, node = pairs[step]
+                line = key.start_mark.line
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+                node = node.value[step]
+                line = node.start_mark.line
+        return line + 1
+
+    def error(self, steps: Sequence[Step], message: str) -> UsageError:
+        key = ".".join(str(step) for step in steps) or "the file"
+        return UsageError(f"{self._path}:{self.line(steps)}: {key}: {message}")
+
+
+def _parse(path: Path, text: str) -> tuple[Any, _Marks]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        root = yaml.compose(text, Loader=loader)
+        if root is None:
+            raise UsageError(f"{path}:1: the file is empty")
+        for key in _duplicates(root):
+            raise UsageError(f"{path}:{key.start_mark.line + 1}: {key.value}: given twice")
+        return yaml.load(text, Loader=loader), _Marks(path, root)  # noqa: S506 -- both loaders are the safe ones
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UsageError(f"{path}:{line}: not YAML: {error.problem}") from error
+
+
+def _duplicates(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield key
+            seen.add(key.value)
+            yield from _duplicates(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _duplicates(item)
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def _check_schema(data: Any, marks: _Marks) -> None:
+    from jsonschema.exceptions import relevance
+
+    errors = list(_validator().iter_errors(data))
+    if not errors:
+        return
+    error = max(errors, key=relevance)
+    while error.context:
+        error = max(error.context, key=relevance)
+    steps = list(error.absolute_path)
+    if error.validator == "additionalProperties":
+        unknown = next(key for key in error.instance if key not in error.schema.get("properties", {}))
+        raise marks.error([*steps, unknown], f"unknown key; known are {', '.join(error.schema['properties'])}")
+    raise marks.error(steps, error.message)
+
+
+def _oracle(data: Mapping[str, Any]) -> Oracle:
+    values = {key: value for key, value in data.items() if key != "kind"}
+    match data["kind"]:
+        case "exception":
+            return ExceptionOracle(**{**values, "frames": tuple(values.get("frames", ()))})
+        case "numeric":
+            return NumericOracle()
+        case "crash":
+            if "phases" in values:
+                values["phases"] = tuple(Phase(phase) for phase in values["phases"])
+            if "signals" in values:
+                values["signals"] = tuple(values["signals"])
+            return CrashOracle(**values)
+        case "growth":
+            return GrowthOracle(**values)
+        case _:
+            return CeilingOracle(**values)
+
+
+def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path) -> Case:
+    if not (folder / data["program"]).is_file():
+        raise marks.error([*steps, "program"], f"there is no program {folder / data['program']}")
+    try:
+        topology = Topology.parse(data.get("topology", ""))
+    except ValueError as error:
+        raise marks.error([*steps, "topology"], str(error)) from error
+    changed = {
+        "arm": Arm(data["arm"]),
+        "tiers": tuple(Tier(tier) for tier in data["tiers"]),
+        "launcher": Launcher(data.get("launcher", "plain")),
+        "topology": topology,
+        "oracle": _oracle(data["oracle"]) if "oracle" in data else None,
+    }
+    case = Case(**{**data, **changed})
+    if case.launcher is Launcher.PLAIN and topology.world > 1:
+        raise marks.error([*steps, "topology"], f"launcher plain starts one rank, not {topology.world}")
+    if case.launcher is Launcher.MSRUN and Tier.SIM in case.tiers:
+        raise marks.error([*steps, "launcher"], "msrun does not start simulated ranks; use ranks")
+    return case
+
+
+def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path) -> Fault:
+    cases = tuple(_case(case, (*steps, "cases", i), marks, folder) for i, case in enumerate(data["cases"]))
+    return Fault(
+        id=data["id"],
+        title=data["title"],
+        oracle=_oracle(data["oracle"]),
+        prefer=tuple(Tier(tier) for tier in data["prefer"]),
+        cases=cases,
+        limits={Tier(tier): text for tier, text in data.get("limits", {}).items()},
+    )
+
+
+def _check_meaning(issue: Issue, marks: _Marks) -> None:
+    """What a schema cannot say: names that must be unique, controls that must be there."""
+    seen: set[str] = set()
+    for i, fault in enumerate(issue.faults):
+        at = ("faults", i)
+        if not fault.id.startswith(f"{issue.number}.") or fault.id in seen:
+            raise marks.error([*at, "id"], f"{fault.id} must begin with {issue.number}. and be given once")
+        seen.add(fault.id)
+        names: set[str] = set()
+        for j, case in enumerate(fault.cases):
+            if case.name in names:
+                raise marks.error([*at, "cases", j, "name"], f"{case.name} is given twice in fault {fault.id}")
+            names.add(case.name)
+            roles = set(case.series)
+            if isinstance(case.oracle or fault.oracle, GrowthOracle) and roles != {"case", "clean", "planted"}:
+                raise marks.error([*at, "cases", j], "a growth verdict needs series: case, clean and planted")
+        for tier in fault.prefer:
+            _check_arms(fault, tier, at, marks)
+
+
+def _check_arms(fault: Fault, tier: Tier, at: tuple[Step, ...], marks: _Marks) -> None:
+    arms = {case.arm for case in fault.cases if tier in case.tiers}
+    if Arm.UNFIXED not in arms:
+        raise marks.error([*at, "prefer"], f"no unfixed case of {fault.id} runs on tier {tier}")
+    if not isinstance(fault.oracle, GrowthOracle) and Arm.CLEAN not in arms:
+        raise marks.error([*at, "cases"], f"{fault.id} has no clean control on tier {tier}")
+    if isinstance(fault.oracle, CeilingOracle) and Arm.PLANTED not in arms:
+        raise marks.error([*at, "cases"], f"{fault.id} has no planted control on tier {tier}")

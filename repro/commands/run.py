@@ -1,0 +1,86 @@
+"""Reproduce a report: run its cases and controls here, judge the evidence, print the verdict.
+
+ISSUE is a report's number (134) or one fault of it (134.2). Exit code: 0 every fault shows as reported, 1 at least one
+does not, 2 usage, 3 inconclusive, 4 infrastructure, 5 unsupported here, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from repro.model import Arm, Tier, Topology
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``repro run``."""
+    parser.add_argument("issue", metavar="ISSUE[.FAULT]", help="such as 134 or 134.2")
+    parser.add_argument("--tier", type=Tier, choices=list(Tier), help="default: the best this machine has for each fault")
+    parser.add_argument("--arm", type=Arm, choices=list(Arm), action="append", default=[], help="default: unfixed and controls")
+    parser.add_argument("--topology", type=_topology, help="such as tp=2,ep=2,fsdp=2, for the cases with several ranks")
+    parser.add_argument("--ranks", type=_ranks, default=(), metavar="all|0,3", help="ranks of a simulated world to start")
+    parser.add_argument("--trials", type=_positive, help="trials of each unfixed case")
+    parser.add_argument("--steps", type=_positive, help="calls of each series in growth measurements")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="deadline of one trial")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
+    parser.add_argument("--keep-going", action="store_true", help="go on with other trials after one could not be run")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output, all else on stderr")
+
+
+def _topology(text: str) -> Topology:
+    try:
+        return Topology.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    if text == "all":
+        return ()
+    parts = text.split(",")
+    if not all(part.isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not `all` or a list such as 0,3")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run, judge, write the report, print."""
+    from repro import host
+    from repro.catalogue import find
+    from repro.commands.judge import conclude
+    from repro.engines.local import LocalEngine
+    from repro.errors import UsageError
+    from repro.evidence.read import finished_trials
+    from repro.plan import Options, plan
+    from repro.report.console import Watch
+    from repro.runner import carry_out, open_run
+
+    number, _, fault = args.issue.partition(".")
+    if not number.isdigit() or (fault and not fault.isdigit()):
+        raise UsageError(f"{args.issue!r} is not an issue or a fault", "give a number such as 134, or 134.2")
+    issue = find(int(number))
+    options = Options(
+        faults=(args.issue,) if fault else (),
+        tier=args.tier,
+        arms=tuple(args.arm),
+        topology=args.topology,
+        ranks=args.ranks,
+        trials=args.trials,
+        steps=args.steps,
+        timeout_s=args.timeout,
+        seed=args.seed,
+    )
+    this = open_run(issue, plan(issue, options, host.available_tiers()), args.out, ["repro", *sys.argv[1:]])
+    specs = this.specs
+    names = {spec.folder for spec in specs}
+    with Watch(len(specs), len(names & finished_trials(this.folder).keys())) as watch:
+        carry_out(this, LocalEngine(), args.keep_going, watch)
+    return conclude(this.folder.path, as_json=args.json)

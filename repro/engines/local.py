@@ -1,0 +1,85 @@
+"""Engine local: one supervisor process a trial, on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from repro.engines.base import Engine
+from repro.errors import InfraError
+from repro.evidence.layout import TrialFolder
+from repro.model import TrialSpec
+
+# Beyond the trial's own deadline, for starting, ending and recording it; then the supervisor itself is taken for hung.
+SLACK_S = 60.0
+# Ranks that start on the CPU tier spend most of their time waiting for their cluster to form, so a little
+# over-commitment shortens the run; a growth measurement keeps a core to itself.
+OVERCOMMIT = 1
+
+
+class LocalEngine(Engine):
+    """Runs trials as children of this process."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def slots(self, spec: TrialSpec) -> int:
+        """A trial takes one place: its ranks share cores with those of at most two others."""
+        del spec
+        return 1
+
+    @property
+    def capacity(self) -> int:
+        """One trial a core and one more."""
+        return len(os.sched_getaffinity(0)) + OVERCOMMIT
+
+    def run(self, spec: TrialSpec, program: Path, folder: TrialFolder) -> None:
+        """Run the trial under a supervisor of its own.
+
+        Raises:
+            InfraError: The supervisor failed; the message is its own.
+        """
+        cores = len(os.sched_getaffinity(0))
+        command = [sys.executable, "-m", "repro.launch.supervisor", str(folder.path), str(program), str(cores)]
+        root = str(Path(__file__).resolve().parents[2])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+        with self._lock:
+            if self._stopped:
+                return
+            # An own session: Ctrl-C in the terminal reaches the harness alone, which then asks each supervisor to stop.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+            self._running.add(process)
+        try:
+            _, complaint = process.communicate(timeout=spec.timeout_s + SLACK_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            _, complaint = process.communicate()
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if process.returncode != 0 and not self._stopped:
+            lines = complaint.strip().splitlines() or [f"exit status {process.returncode}"]
+            raise InfraError(f"trial {spec.folder}: {lines[-1]}")
+
+    def stop(self) -> None:
+        """Ask every supervisor to end its tree."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.send_signal(signal.SIGTERM)

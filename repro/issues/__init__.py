@@ -1,0 +1,1 @@
+"""One folder an issue: issue.yaml and its case programs."""

@@ -1,0 +1,84 @@
+"""Tells trouble of the machine from faults of the code under test.
+
+The rule: a trial is infrastructure trouble only if something outside the code under test is seen to have failed, by one
+of the patterns below, by an ending that the supervisor forced, or by a signal that nobody of ours sent. Such a trial is
+never counted as "not reproduced", and an oracle that was hit before the trouble came still counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from repro.evidence.types import TrialEvidence
+from repro.model import Ending, Phase, RankOutcome
+
+SIGKILL = 9
+SIGTERM = 15
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A text that names trouble outside the code under test.
+
+    Attributes:
+        reason: What it means, for the reader.
+        where: ``rank`` or ``scheduler``: whose words are searched.
+        text: A regular expression.
+        next_step: What to do about it.
+    """
+
+    reason: str
+    where: str
+    text: str
+    next_step: str
+
+
+PATTERNS = (
+    Pattern("the disk is full", "rank", r"No space left on device|Errno 28", "free space, or choose another --out"),
+    Pattern("the file system is read-only", "rank", r"Read-only file system|Errno 30", "choose another --out"),
+    Pattern("out of memory", "rank", r"MemoryError|std::bad_alloc|Cannot allocate memory", "free memory or use fewer ranks"),
+    Pattern("a package is missing", "rank", r"ModuleNotFoundError: No module named", "run `make setup`"),
+    Pattern("the scheduler's port was taken", "scheduler", r"Failed to init the tcp server", "see `ss -ltn`; run again"),
+    Pattern("the cluster did not form", "rank", r"Topology build timed out.{0,40}retry\(60/60\)|Failed to build", "see scheduler.log"),
+)
+
+
+def trouble(trial: TrialEvidence) -> str:
+    """One line on what stood in the way of this trial; empty if nothing did."""
+    record = trial.record
+    if record.ending is Ending.DEADLINE:
+        stuck = [f"rank {o.rank} {o.phase}" for o in record.ranks if o.killed]
+        return f"{record.detail} with {', '.join(stuck) or 'the launcher'} still running; see stderr.log for stacks"
+    if record.ending is not Ending.COMPLETED:
+        return f"{record.ending}: {record.detail}"
+    if not record.ranks:
+        return f"no rank started: {_last_line(trial.launcher_tail) or 'see launcher.log'}"
+    first = next((outcome for outcome in record.ranks if outcome.rank == record.first_failing), None)
+    if first is not None:
+        return _trouble_of(trial, first)
+    unexplained = [outcome for outcome in record.ranks if outcome.killed]
+    if unexplained:
+        return f"rank {unexplained[0].rank} was ended although none had failed before it"
+    return ""
+
+
+def _trouble_of(trial: TrialEvidence, first: RankOutcome) -> str:
+    if first.signal in (SIGKILL, SIGTERM):
+        return f"rank {first.rank} was killed from outside by signal {first.signal}, {first.phase}; out of memory? see dmesg"
+    evidence = trial.ranks.get(first.rank)
+    words = {"rank": "", "scheduler": trial.scheduler_tail}
+    if evidence is not None:
+        said = f"{evidence.error.type}: {evidence.error.message}" if evidence.error else evidence.stderr_tail
+        words["rank"] = said
+    for pattern in PATTERNS:
+        if re.search(pattern.text, words[pattern.where]):
+            return f"rank {first.rank}: {pattern.reason}; {pattern.next_step}"
+    if first.phase is Phase.BEFORE_BODY and first.signal is None:
+        return f"rank {first.rank} did not reach its body: {first.reason}"
+    return ""
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""

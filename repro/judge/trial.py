@@ -1,0 +1,114 @@
+"""Judges one trial against an oracle of the yes-or-no kind: hit, miss, another failure, or infrastructure trouble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from repro.evidence.types import RaisedError, RankEvidence, TrialEvidence
+from repro.judge.infra import trouble
+from repro.model import CrashOracle, ExceptionOracle, NumericOracle, Oracle, Phase, RankOutcome
+
+
+class Kind(StrEnum):
+    """What one trial says of the fault."""
+
+    HIT = "hit"
+    MISS = "miss"
+    OTHER = "another failure"
+    INFRA = "infrastructure"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The judgement of one trial.
+
+    Attributes:
+        kind: What it says.
+        why: One line for a reader, naming rank, phase and text.
+        marks: Names of the case's deterministic checks that saw the fault's mechanism, whether or not it crashed.
+    """
+
+    kind: Kind
+    why: str
+    marks: tuple[str, ...] = ()
+
+
+def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
+    """Judge a trial. Growth and ceiling oracles only learn here whether the trial ran to its end."""
+    marks = tuple(sorted({c["name"] for r in trial.ranks.values() for c in _checks(r) if c["fault"]}))
+    hit = _hit(trial, oracle)
+    if hit:
+        return Finding(Kind.HIT, hit, marks)
+    stood_in_the_way = trouble(trial)
+    if stood_in_the_way:
+        return Finding(Kind.INFRA, stood_in_the_way, marks)
+    first = _first_failing(trial)
+    if first is not None:
+        return Finding(Kind.OTHER, f"rank {first.rank} {first.phase}: {first.reason}", marks)
+    wrong = [f"rank {rank}: {c['name']}" for rank, r in sorted(trial.ranks.items()) for c in _checks(r) if not c["ok"]]
+    if wrong and not isinstance(oracle, CrashOracle):
+        return Finding(Kind.OTHER, f"a check failed in another way than the fault would: {wrong[0]}", marks)
+    if isinstance(oracle, NumericOracle) and not any(_checks(rank) for rank in trial.ranks.values()):
+        return Finding(Kind.OTHER, "the case recorded no check, so there is nothing to compare", marks)
+    return Finding(Kind.MISS, "every rank passed its body and exited 0", marks)
+
+
+def _checks(rank: RankEvidence) -> list[dict[str, object]]:
+    return [dict(event) for event in rank.events if event.get("event") == "check"]
+
+
+def _first_failing(trial: TrialEvidence) -> RankOutcome | None:
+    return next((o for o in trial.record.ranks if o.rank == trial.record.first_failing), None)
+
+
+def _hit(trial: TrialEvidence, oracle: Oracle) -> str:
+    match oracle:
+        case ExceptionOracle():
+            return _raised(trial, oracle)
+        case NumericOracle():
+            return _lost(trial)
+        case CrashOracle():
+            return _crashed(trial, oracle)
+        case _:
+            return ""
+
+
+def _raised(trial: TrialEvidence, oracle: ExceptionOracle) -> str:
+    first = _first_failing(trial)
+    error = trial.ranks[first.rank].error if first is not None and first.rank in trial.ranks else None
+    if first is None or error is None or error.type != oracle.type or oracle.text not in error.message:
+        return ""
+    if not _passes_through(error, oracle.frames):
+        return ""
+    file, line, function = error.frames[-1]
+    inner = next((f for f in reversed(error.frames) if f[2] in oracle.frames), (file, line, function))
+    return f"rank {first.rank} {first.phase}: {error.type}: {oracle.text} (in {inner[2]}, {_short(inner[0])}:{inner[1]})"
+
+
+def _passes_through(error: RaisedError, functions: tuple[str, ...]) -> bool:
+    """True if the functions stand in the stack in this order, others between them allowed."""
+    names = iter(name for _, _, name in error.frames)
+    return all(any(name == wanted for name in names) for wanted in functions)
+
+
+def _short(path: str) -> str:
+    return "/".join(path.split("/")[-2:])
+
+
+def _lost(trial: TrialEvidence) -> str:
+    for rank, evidence in sorted(trial.ranks.items()):
+        lost = [check for check in _checks(evidence) if check["fault"] and not check["ok"]]
+        if lost:
+            worst = lost[0]
+            return f"rank {rank}: {worst['name']} holds the unreduced value, off by {worst.get('largest_difference')}"
+    return ""
+
+
+def _crashed(trial: TrialEvidence, oracle: CrashOracle) -> str:
+    first = _first_failing(trial)
+    if first is None or first.signal not in oracle.signals or first.phase not in oracle.phases:
+        return ""
+    passed = first.phase in (Phase.BODY_DONE, Phase.FINALISING)
+    job = "" if trial.record.launcher_code is None else f"; msrun exit code {trial.record.launcher_code}"
+    return f"rank {first.rank} {'passed its body, then ' if passed else ''}died of {first.reason}, {first.phase}{job}"

@@ -1,0 +1,145 @@
+"""Turns an issue and what was asked of it into the list of trials to run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from repro.errors import UnsupportedError, UsageError
+from repro.model import Arm, Case, Fault, Issue, Subject, Tier, Topology, TrialSpec
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line may change about a run; None and empty mean the issue's own choice.
+
+    Attributes:
+        faults: Fault ids to run; empty for all.
+        arms: Arms to run; empty for unfixed and its controls.
+        ranks: Ranks to start of a simulated world; empty for all.
+        steps: Calls of each series of a growth measurement.
+        timeout_s: Deadline of one trial in seconds.
+    """
+
+    faults: tuple[str, ...] = ()
+    tier: Tier | None = None
+    arms: tuple[Arm, ...] = ()
+    topology: Topology | None = None
+    ranks: tuple[int, ...] = ()
+    trials: int | None = None
+    steps: int | None = None
+    timeout_s: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """One fault on the tier that was chosen for it, with its trials; no tier if this machine has none of them."""
+
+    fault: Fault
+    tier: Tier | None
+    trials: tuple[TrialSpec, ...]
+
+
+def chosen_faults(issue: Issue, wanted: Sequence[str]) -> list[Fault]:
+    """The faults asked for.
+
+    Raises:
+        UsageError: The issue has no such fault.
+    """
+    known = {fault.id: fault for fault in issue.faults}
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"issue {issue.number} has no fault {name}", f"it has {', '.join(known)}")
+    return [known[name] for name in wanted] if wanted else list(issue.faults)
+
+
+def choose_tier(fault: Fault, asked: Tier | None, available: Sequence[Tier]) -> Tier | None:
+    """The tier to judge the fault on: the one asked for, or the best that this machine has.
+
+    Returns:
+        None if the fault cannot be judged on any tier of this machine, or not on the one asked for.
+    """
+    if asked is not None:
+        return asked if asked in fault.prefer and asked in available else None
+    return next((tier for tier in fault.prefer if tier in available), None)
+
+
+def plan(issue: Issue, options: Options, available: Sequence[Tier]) -> list[FaultPlan]:
+    """The trials of a run, controls between the trials of the case so that drift meets all arms alike.
+
+    Raises:
+        UsageError: An unknown fault, or a topology that no case can take.
+    """
+    plans = []
+    for fault in chosen_faults(issue, options.faults):
+        tier = choose_tier(fault, options.tier, available)
+        plans.append(FaultPlan(fault, tier, tuple(_trials(issue, fault, tier, options)) if tier else ()))
+    if all(item.tier is None for item in plans):
+        needed = sorted({tier.value for item in plans for tier in item.fault.prefer})
+        asked = f"tier {options.tier}" if options.tier else f"this machine ({', '.join(available)})"
+        raise UnsupportedError(
+            f"{', '.join(item.fault.id for item in plans)}: not on {asked}",
+            f"it can be judged on {', '.join(needed)}; `repro doctor` says what each tier needs",
+        )
+    return plans
+
+
+def _trials(issue: Issue, fault: Fault, tier: Tier, options: Options) -> list[TrialSpec]:
+    arms = options.arms or (Arm.UNFIXED, Arm.CLEAN, Arm.PLANTED)
+    cases = [case for case in fault.cases if tier in case.tiers and _arm_of(case, arms) is not None]
+    if not cases:
+        raise UsageError(f"{fault.id} has no case for arm {', '.join(arms)} on tier {tier}", "see `repro list`")
+    counts = {case.name: _count(case, options) for case in cases}
+    rounds = range(max(counts.values()))
+    return [
+        _spec(issue, fault, case, tier, options, arms, index)
+        for index in rounds
+        for case in cases
+        if index < counts[case.name]
+    ]
+
+
+def _arm_of(case: Case, arms: Sequence[Arm]) -> Arm | None:
+    if case.arm in arms:
+        return case.arm
+    return Arm.FIXED if case.arm is Arm.UNFIXED and Arm.FIXED in arms else None
+
+
+def _count(case: Case, options: Options) -> int:
+    return options.trials if options.trials and case.arm is Arm.UNFIXED else case.trials
+
+
+def _spec(
+    issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, arms: Sequence[Arm], index: int
+) -> TrialSpec:
+    arm = _arm_of(case, arms) or case.arm
+    # A single rank is a control of its own in some reports, so a topology asked for replaces only larger ones.
+    topology = options.topology if options.topology and case.topology.world > 1 else case.topology
+    spec = TrialSpec(
+        issue=issue.number,
+        fault=fault.id,
+        case=case.name,
+        arm=arm,
+        tier=tier,
+        subject=Subject.DISTILLED,
+        launcher=case.launcher,
+        topology=topology,
+        program=case.program,
+        args=dict(case.args),
+        series=dict(case.series),
+        calls=(options.steps or case.calls) if case.calls else 0,
+        window=case.window,
+        calls_per_step=case.calls_per_step,
+        index=index,
+        timeout_s=options.timeout_s or case.timeout_s,
+        collectives=case.collectives,
+        seed=options.seed,
+        fixes=fault.id if arm is Arm.FIXED else "none",
+    )
+    if not options.ranks or tier is not Tier.SIM:
+        return spec
+    outside = [rank for rank in options.ranks if rank >= topology.world]
+    if outside and topology.world > 1:
+        raise UsageError(f"--ranks {outside[0]}: the world of {case.name} has {topology.world} ranks")
+    return replace(spec, ranks=tuple(rank for rank in options.ranks if rank < topology.world))

@@ -1,0 +1,50 @@
+"""The words that every rendering shares: a verdict's line, a measure with its interval, the failing rank's last lines."""
+
+from __future__ import annotations
+
+import math
+
+from repro.evidence.types import TrialEvidence
+from repro.model import FaultVerdict, Measure, Verdict
+from repro.review import Review
+
+LAST_LINES = 12
+
+
+def measure_text(measure: Measure | None) -> str:
+    """Such as ``104.2 B/call [98.1, 110.3]``; empty for no measure."""
+    if measure is None:
+        return ""
+    if measure.unit == "of trials":
+        return f"{measure.value:.0%} {measure.unit} [{measure.ci95[0]:.0%}, {measure.ci95[1]:.0%}]"
+    low, high = (f"{end:,.2f}" if math.isfinite(end) else "open" for end in measure.ci95)
+    return f"{measure.value:,.2f} {measure.unit} [{low}, {high}]"
+
+
+def count_text(verdict: FaultVerdict) -> str:
+    """Such as ``5 of 5``; empty where nothing was run."""
+    return f"{verdict.hits} of {verdict.trials}" if verdict.trials else ""
+
+
+def failing_rank(review: Review, verdict: FaultVerdict) -> tuple[str, list[str]]:
+    """Folder of the first failing rank and the last lines it wrote; empty if none failed."""
+    if not verdict.first_failure:
+        return "", []
+    name, _, rank = verdict.first_failure.rpartition("/rank-")
+    trial: TrialEvidence | None = review.trials.get(name)
+    if trial is None or int(rank) not in trial.ranks:
+        return verdict.first_failure, []
+    lines = trial.ranks[int(rank)].stderr_tail.strip().splitlines()
+    return f"trials/{verdict.first_failure}", lines[-LAST_LINES:]
+
+
+COLOUR = {
+    Verdict.REPRODUCED: "bold red",
+    Verdict.NOT_REPRODUCED: "green",
+    Verdict.BOUNDED: "green",
+    Verdict.FIXED: "bold green",
+    Verdict.NOT_FIXED: "bold red",
+    Verdict.INCONCLUSIVE: "yellow",
+    Verdict.INFRA_ERROR: "bold yellow",
+    Verdict.UNSUPPORTED: "cyan",
+}
