@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from repro.sim.build import Runtime, build
 
@@ -52,6 +53,16 @@ def environment(
         "DEVICE_ID": str(local),
         PRELOAD: str(runtime.quiet_library),
     }
+
+
+def process_environment(world_size: int, rank: int, runtime: Runtime | None = None) -> dict[str, str]:
+    """Returns a whole environment for a Python process that is a simulated rank and can import hyper-repro.
+
+    Args and errors are those of ``environment``.
+    """
+    variables = {**os.environ, **environment(world_size, rank, runtime)}
+    variables["PYTHONPATH"] = f"{Path(__file__).resolve().parents[2]}{os.pathsep}{variables['PYTHONPATH']}"
+    return variables
 
 
 def preload_quiet() -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from repro.errors import ReproError
-from repro.sim.environment import EXIT_UNSERVED, environment
+from repro.sim.environment import EXIT_UNSERVED, process_environment
 
 TABLE = Path(__file__).with_name("operators.txt")
 WORLD_SIZE = 8
@@ -88,8 +87,7 @@ def try_all(usages: Sequence[Usage], processes: int = 2) -> list[Result]:
     Raises:
         ReproError: The runtime can not be built, or a process can not even start MindSpore.
     """
-    variables = {**os.environ, **environment(WORLD_SIZE, 0), "GLOG_v": "3"}
-    variables["PYTHONPATH"] = f"{Path(__file__).resolve().parents[2]}{os.pathsep}{variables['PYTHONPATH']}"
+    variables = {**process_environment(WORLD_SIZE, 0), "GLOG_v": "3"}
     shares = [list(range(start, len(usages), processes)) for start in range(processes)]
     with ThreadPoolExecutor(processes) as pool:
         done = [
