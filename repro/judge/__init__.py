@@ -1,0 +1,1 @@
+"""Pure functions from evidence to verdict: no I/O, no launcher, standard library only."""
