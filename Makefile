@@ -1,0 +1,68 @@
+# Everything a user types. `make help` lists it; every target sets up what it needs first.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+# The first Python that MindSpore 2.10.0 has a wheel for; name another with PYTHON=...
+PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && { echo "$$p"; break; }; done)
+BIN := $(VENV)/bin
+ISSUE ?=
+ARGS ?=
+
+.PHONY: help setup sim repro test lint bench lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-28s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  for example: make repro ISSUE=134    make repro ISSUE=301.1 ARGS='--trials 3 --json'"
+
+setup: $(VENV)/.ready $(VENV)/.sim ## Make .venv from the hashed lock and build the simulated Ascend tier
+
+$(VENV)/.made:
+	@if [ -z "$(PYTHON)" ]; then echo "setup: no Python 3.11 or 3.12 found; install one and name it with PYTHON=/path/to/python" >&2; exit 4; fi
+	@"$(PYTHON)" -c 'import ensurepip' 2>/dev/null || { echo "setup: $(PYTHON) has no venv; on Debian: apt-get install python3-venv" >&2; exit 4; }
+	@echo "setup: making $(VENV) with $(PYTHON)" >&2
+	@"$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.ready: requirements.lock pyproject.toml | $(VENV)/.made
+	@echo "setup: installing the locked packages (MindSpore alone is 800 MB)" >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable . >&2
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.ready
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all: -r requirements-dev.lock >&2
+	@touch $@
+
+sim: $(VENV)/.sim ## Build the stand-in CANN libraries of tier sim
+
+$(VENV)/.sim: $(VENV)/.ready $(wildcard images/cann-sim/*)
+	@if command -v g++ >/dev/null; then $(BIN)/python -m repro.sim.build >&2; \
+	else echo "setup: no g++, so tier sim is left out; on Debian: apt-get install g++ && make sim" >&2; fi
+	@touch $@
+
+repro: $(VENV)/.ready $(VENV)/.sim ## Reproduce a report and print the verdict: ISSUE=134|219|301 or one fault, ARGS=options
+	@if [ -z "$(ISSUE)" ]; then echo "make repro: name a report, such as ISSUE=134; known are:" >&2; $(BIN)/repro list >&2; exit 2; fi
+	@$(BIN)/repro run $(ISSUE) $(ARGS)
+
+test: $(VENV)/.dev $(VENV)/.sim ## Pass the tests: unit tests, then the real MindSpore, msrun and simulated Ascend
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## ruff, mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/.ready $(VENV)/.sim ## Measure time to verdict and the meter, as figures and ratios
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+lock: $(VENV)/.dev ## Pin the newest allowed packages with hashes, for Python 3.11 and 3.12
+	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --constraint requirements.lock \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
+
+clean: ## Remove caches and the virtual environment; evidence under runs/ stays
+	@rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache *.egg-info
