@@ -1,3 +1,158 @@
-"""Judges a fault of growth."""
-from typing import Any
-def judge(fault: Any, tier: Any, judged: Any) -> Any: raise NotImplementedError
+"""Judges a fault of growth from its trials: the case's slope against the controls, with the interval it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from repro.evidence.types import TrialEvidence, Window
+from repro.judge.ceiling import CeilingState, judge_ceiling, with_control
+from repro.judge.growth import GrowthFinding, GrowthState, combine_ranks, pool
+from repro.judge.trial import Finding, Kind
+from repro.model import Arm, Case, CeilingOracle, Fault, FaultVerdict, GrowthOracle, Measure, Subject, Tier, Verdict
+
+Judged = Mapping[str, tuple[Case, Sequence[TrialEvidence], Sequence[Finding]]]
+
+_VERDICTS = {
+    GrowthState.LEAK: Verdict.REPRODUCED,
+    GrowthState.NO_LEAK: Verdict.NOT_REPRODUCED,
+    GrowthState.BOUNDED: Verdict.BOUNDED,
+    GrowthState.INCONCLUSIVE: Verdict.INCONCLUSIVE,
+    GrowthState.CONTROL_FAILED: Verdict.INCONCLUSIVE,
+}
+# The case of a fault that says most: a leak in one of several is the fault; no leak needs all of them.
+_PRESSING = (
+    GrowthState.LEAK,
+    GrowthState.CONTROL_FAILED,
+    GrowthState.INCONCLUSIVE,
+    GrowthState.BOUNDED,
+    GrowthState.NO_LEAK,
+)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a judge of growth concluded, before it is dressed as a fault's verdict."""
+
+    verdict: Verdict
+    why: str
+    hits: int = 0
+    measure: Measure | None = None
+    controls: tuple[str, ...] = ()
+
+
+def judge(fault: Fault, tier: Tier, judged: Judged) -> FaultVerdict:
+    """The verdict on a fault whose oracle is a quantity.
+
+    Args:
+        fault: The fault.
+        tier: Where the trials ran.
+        judged: By case name: the case, its trials, and what the yes-or-no judge says of each, which for growth is
+            whether the trial ran to its end.
+    """
+    result = _cut_short(judged) or _measured(fault, judged)
+    return FaultVerdict(
+        id=fault.id,
+        verdict=result.verdict,
+        tier=tier,
+        subject=Subject.DISTILLED,
+        trials=sum(len(trials) for case, trials, _ in judged.values() if case.arm is not Arm.CLEAN),
+        hits=result.hits,
+        limits=fault.limits.get(tier, ""),
+        why=result.why,
+        measure=result.measure,
+        controls=result.controls,
+    )
+
+
+def _cut_short(judged: Judged) -> _Result | None:
+    """A trial that did not run to its end decides: its series is not what was asked for."""
+    for case, _, findings in judged.values():
+        for finding in findings:
+            if finding.kind is Kind.INFRA:
+                return _Result(Verdict.INFRA_ERROR, f"{case.name}: {finding.why}")
+            if finding.kind is Kind.OTHER:
+                return _Result(Verdict.INCONCLUSIVE, f"{case.name}: another failure: {finding.why}")
+    return None
+
+
+def _measured(fault: Fault, judged: Judged) -> _Result:
+    if isinstance(fault.oracle, GrowthOracle):
+        return _growth(fault.oracle, judged)
+    if isinstance(fault.oracle, CeilingOracle):
+        return _ceiling(fault.oracle, judged)
+    raise TypeError(f"{fault.id}: {fault.oracle.kind} is not an oracle of growth")
+
+
+def _series(trial: TrialEvidence, rank: int) -> tuple[Window, ...]:
+    return trial.ranks[rank].windows
+
+
+def _finding(trials: Sequence[TrialEvidence], oracle: GrowthOracle) -> GrowthFinding:
+    ranks = sorted(trials[0].ranks)
+    return combine_ranks({rank: pool([_series(trial, rank) for trial in trials], oracle) for rank in ranks})
+
+
+def _growth(oracle: GrowthOracle, judged: Judged) -> _Result:
+    findings = {name: (case, trials, _finding(trials, oracle)) for name, (case, trials, _) in judged.items()}
+    lines = tuple(_line(case, finding, oracle) for case, _, finding in findings.values())
+    cases = [item for item in findings.values() if item[0].arm is not Arm.CLEAN]
+    if not cases:
+        return _Result(Verdict.INCONCLUSIVE, "only controls were run", controls=lines)
+    for case, _, finding in findings.values():
+        if case.arm is Arm.CLEAN and finding.state is GrowthState.LEAK:
+            why = f"the clean control {case.name} grows too: {finding.why}"
+            return _Result(Verdict.INCONCLUSIVE, why, controls=lines)
+    case, _, finding = min(cases, key=lambda item: _PRESSING.index(item[2].state))
+    state = finding.state
+    why = f"{case.name}: {finding.why}"
+    if state is GrowthState.NO_LEAK:
+        bound = max(item[2].ci95[1] for item in cases)
+        why = f"growth above {bound:.2f} {oracle.unit} is excluded at 95%; {why}"
+    elif state is GrowthState.LEAK and oracle.reported is not None:
+        why = f"{why}; the report has {oracle.reported:g} {oracle.unit}"
+    hits = sum(len(trials) for _, trials, found in cases if found.state is GrowthState.LEAK)
+    measure = Measure(f"{oracle.measure} a call above the clean control", finding.slope, finding.ci95, oracle.unit)
+    return _Result(_VERDICTS[state], why, hits, measure, lines)
+
+
+def _line(case: Case, finding: GrowthFinding, oracle: GrowthOracle) -> str:
+    return (
+        f"{case.name} ({case.arm}): {_signed(finding.slope)} {oracle.unit}; planted {oracle.planted:g} was seen as "
+        f"{_signed(finding.planted)}; clean control itself {_signed(finding.clean)}; "
+        f"{finding.blocks_used} blocks after {finding.warmup_blocks} of warm-up; "
+        f"would have found {finding.detection_limit:.2f}"
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}" if math.isfinite(value) else "unknown"
+
+
+def _ceiling(oracle: CeilingOracle, judged: Judged) -> _Result:
+    runs = [(case, judge_ceiling(_series(trials[0], 0), oracle)) for case, trials, _ in judged.values()]
+    lines = tuple(f"{case.name} ({case.arm}): {found.state}: {found.why}" for case, found in runs)
+    by_arm = {case.arm: found for case, found in runs}
+    found = by_arm.get(Arm.UNFIXED) or by_arm.get(Arm.FIXED)
+    if found is None:
+        return _Result(Verdict.INCONCLUSIVE, "only controls were run", controls=lines)
+    planted, clean = by_arm.get(Arm.PLANTED), by_arm.get(Arm.CLEAN)
+    if planted is None or clean is None:
+        return _Result(Verdict.INCONCLUSIVE, "a control was not run", controls=lines)
+    if clean.state is not CeilingState.FLAT:
+        return _Result(Verdict.INCONCLUSIVE, f"the clean control came out as {clean.state}: {clean.why}", controls=lines)
+    found = with_control(found, planted, oracle)
+    measure = Measure("highest level above the start", found.ceiling, (found.ceiling, found.ceiling), oracle.unit)
+    match found.state:
+        case CeilingState.BOUNDED:
+            return _Result(Verdict.BOUNDED, found.why, 0, measure, lines)
+        case CeilingState.LEAK:
+            slope = Measure("growth that goes on", found.slope, found.ci95, f"{oracle.unit}/call")
+            return _Result(Verdict.REPRODUCED, found.why, 1, slope, lines)
+        case CeilingState.FLAT:
+            bound = f"growth above {found.ci95[1]:.2f} {oracle.unit}/call is excluded at 95%; {found.why}"
+            return _Result(Verdict.NOT_REPRODUCED, bound, 0, measure, lines)
+        case _:
+            return _Result(Verdict.INCONCLUSIVE, found.why, 0, measure, lines)
+
