@@ -91,7 +91,8 @@ def _series(windows: Sequence[Window], measure: str) -> _Series:
     if len({w.series for w in taken}) > 1:
         raise ValueError(f"a ceiling is judged on one series, got {sorted({w.series for w in taken})}")
     slopes = [w.slope(measure) for w in taken]
-    start = leading_outliers(slopes) if slopes else 0
+    # Against the first windows only: against all of them, a cache that fills for a while would itself be an outlier.
+    start = leading_outliers(slopes[: 2 * FEWEST])
     calls = [sum(w.calls for w in taken[:i]) for i in range(start, len(taken) + 1)]
     return _Series(taken[start:], measure, slopes[start:], calls, start)
 
@@ -113,11 +114,11 @@ def judge_ceiling(windows: Sequence[Window], oracle: CeilingOracle, sure_calls: 
         ValueError: The windows are of more than one series.
     """
     s = _series(windows, oracle.measure)
-    cut = drops(s.slopes, s.least)
     if len(s.windows) < FEWEST:
         calls = max((w.calls for w in s.windows), default=0) * (FEWEST - len(s.windows))
         why = f"{len(s.windows)} windows after start-up, at least {FEWEST} are needed"
         return _finding(s, CeilingState.INCONCLUSIVE, (0.0, -inf, inf), why, needed=max(calls, 1))
+    cut = drops(s.slopes, s.least)
     # A cut without filling in between is a single release, such as a heap trimmed; it makes no saw.
     saw = cut and median(s.slopes) > oracle.floor
     return _judge_saw(s, cut, oracle) if saw else _judge_plateau(s, oracle, sure_calls)

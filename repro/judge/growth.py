@@ -9,7 +9,8 @@ How a verdict is reached, a trial being the windows of one process:
 4. The rest gives a mean and an interval (``series.estimate``). The mean, not the median, is the headline, because a
    leaked entry also makes its hash table grow now and then; a single one-off is set aside.
 5. LEAK: the interval lies above the floor, and so does the mean of each half of the run (or of each pooled trial).
-   NO_LEAK: the interval's upper end is at most ``no_leak_bound``. BOUNDED: growth that stopped, or that is freed again.
+   NO_LEAK: its upper end is at most the floor, or it holds 0 and its upper end is at most ``no_leak_bound``.
+   BOUNDED: growth that stopped, or that is freed again.
 6. None of these stands unless the same blocks show the planted control, about as large as it is.
 """
 
@@ -27,7 +28,7 @@ from repro.judge.series import FEWEST, Estimate, estimate, mean_of
 from repro.model import GrowthOracle
 
 _SIZE_TOLERANCE = 0.25  # of the planted size: malloc rounds up, and a run's mean is off by some noise
-_FEWEST_EARLY = 3  # blocks of early growth that are more than a slow start
+_FEWEST_EARLY = 4  # blocks
 _MOST_BLOCKS_TIMES = 20  # never ask for more than this many times the blocks there are: the estimate is not that good
 
 
@@ -48,9 +49,9 @@ class GrowthFinding:
     Attributes:
         slope, ci95: Mean growth a call above the clean control and its 95% interval; infinite ends if too short.
         warmup_blocks: Blocks left out at the start. blocks_used: Blocks the slope comes from.
-        detection_limit: The smallest leak this run would have found, from its own noise: the floor and the whole width
-            of the interval (half for the mean's error, half for the interval to clear the floor). When the case leaks,
-            the width is the planted control's, for the case's own bursts are no noise.
+        detection_limit: The smallest leak that nine such runs in ten would have found, from this run's own noise: the
+            floor and the whole width of the interval (half for the mean's error, half for the interval to clear the
+            floor). When the case leaks, the width is the planted control's, for the case's own bursts are no noise.
         planted, planted_ci95, planted_found: The planted leak as this run sees it, and whether it is the known one.
         clean, clean_ci95: Growth a call of the clean control itself.
         needed: How many more blocks an inconclusive run wants, else 0.
@@ -73,7 +74,7 @@ class GrowthFinding:
 
 
 def no_leak_bound(oracle: GrowthOracle) -> float:
-    """Largest upper end of the interval that still counts as no leak: the floor, or a quarter of the known sizes.
+    """Largest upper end of an interval around 0 that counts as no leak: the floor, or a quarter of the known sizes.
 
     A run that excludes a quarter of the planted leak and of what the report saw has excluded the reported leak.
     """
@@ -84,6 +85,11 @@ def no_leak_bound(oracle: GrowthOracle) -> float:
 def _freed_again(trials: Sequence[Trial], slope: float) -> bool:
     """True if a trial freed at least half of what the case's own growth had added by then."""
     return any(t.freed > 0 and t.freed >= slope * t.freed_calls / 2 for t in trials)
+
+
+def _died_out(early: Sequence[float], above: float) -> bool:
+    """True if the warm-up was growth of the case: it began with several blocks that all grew, not with a slow start."""
+    return len(early) >= _FEWEST_EARLY and all(v > above for v in early[:_FEWEST_EARLY])
 
 
 def _unsteady(trials: Sequence[Trial], floor: float) -> str:
@@ -170,10 +176,9 @@ def _weigh(r: _Reading) -> _Decision:
         if doubt := _unsteady(r.trials, floor):
             return GrowthState.INCONCLUSIVE, r.used, f"{grows}, but {doubt}"
         return GrowthState.LEAK, 0, f"{grows} in {r.used} blocks, above the floor of {floor:.4g}{aside}"
-    if case.high <= bound:
-        early = [v for t in r.trials for v in t.early]
-        if len(early) >= _FEWEST_EARLY and median(early) > max(floor, case.high):
-            why = f"grew {median(early):.4g} {unit} over {len(early)} blocks, then stopped: {grows}"
+    if case.high <= (bound if case.low <= 0 else floor):
+        for early in (t.early for t in r.trials if _died_out(t.early, max(floor, case.high))):
+            why = f"grew {median(early):.4g} {unit} over the first {len(early)} blocks, then stopped: {grows}"
             return GrowthState.BOUNDED, 0, why
         return GrowthState.NO_LEAK, 0, f"{grows} in {r.used} blocks: more than {case.high:.4g} is excluded{aside}"
     # The interval must shrink until it fits on one side: twice the distance to the nearer decision.

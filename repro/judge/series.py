@@ -106,9 +106,9 @@ def estimate(values: Sequence[float], least: float = 0.0) -> Estimate:
 
     The values are averaged in groups of 1, 2, 4, ... consecutive ones while 8 groups remain. For each group size the
     signed ranks of the group means give an interval; together they hold at 95% (each at 1 - 0.05 / sizes). Bursts
-    that recur within a group move its mean, a one-off moves one group only. Taken is the narrowest interval that
-    contains the mean of ``mean_of``; when none does, the hull of all of them and the mean: such a series is not
-    understood, and a wide interval says so.
+    that recur within a group move its mean, a one-off moves one group only. An interval that
+    misses the mean of ``mean_of`` is stretched until the mean is its middle. The narrowest is taken: that of the group
+    size which explains the mean best. A series that none explains gets a wide one, which is what is known of it.
 
     Args:
         values: Growth a call, one value a block, in order.
@@ -129,9 +129,9 @@ def estimate(values: Sequence[float], least: float = 0.0) -> Estimate:
             found.append(interval)
     if not found:
         return Estimate(value, -inf, inf, lone)
-    holding = [(low, high) for low, high in found if low <= value <= high]
-    if holding:
-        low, high = min(holding, key=lambda ends: ends[1] - ends[0])
-    else:
-        low, high = min(value, *(ends[0] for ends in found)), max(value, *(ends[1] for ends in found))
+    reaching = [
+        (low, 2 * value - low) if value > high else (2 * value - high, high) if value < low else (low, high)
+        for low, high in found
+    ]
+    low, high = min(reaching, key=lambda ends: ends[1] - ends[0])
     return Estimate(value, low, high, lone)
