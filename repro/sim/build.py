@@ -18,6 +18,7 @@ from repro.errors import InfraError, ReproError
 from repro.sim.wheel import Wheel, demand, find_wheel, nm, run_tool
 
 COMMAND = "python -m repro.sim.build"
+_MARKER = "symbols.json"  # written last: where it is, the rest is, too
 # Opened by name at run time (dlopen), so that no link says so.
 _OPENED_NAMES = "ge_runner graph msprofiler hccl runtime platform c_sec nnopbase ascend_hal acl_op_compiler"
 _OPENED = [f"lib{name}.so" for name in (*_OPENED_NAMES.split(" "), "acl_tdt_channel", "aclnn")]
@@ -73,9 +74,14 @@ class Runtime:
         """The library that turns off MindSpore's execute-order tracker."""
         return self.root / "libhyper_repro_quiet.so"
 
+    @property
+    def is_built(self) -> bool:
+        """Tells whether it is there, whole."""
+        return (self.root / _MARKER).is_file()
+
     def symbols(self) -> dict[str, list[str]]:
         """Returns the symbols by how they are served: ``hand``, ``generic``, ``unserved``."""
-        served: dict[str, list[str]] = json.loads((self.root / "symbols.json").read_text())
+        served: dict[str, list[str]] = json.loads((self.root / _MARKER).read_text())
         return served
 
 
@@ -106,47 +112,54 @@ def cache_folder() -> Path:
 
 
 def runtime_for(wheel: Wheel) -> Runtime:
-    """Returns where the runtime of a wheel belongs, built or not: wheel, compiler and our sources decide."""
-    digest = hashlib.sha256()
+    """Returns where the runtime of a wheel belongs, built or not: wheel, our sources and the compiler decide.
+
+    Where there is no compiler, as in a container image that was built elsewhere, what any compiler made is as good.
+    """
+    digest = hashlib.sha256(f"{wheel.version}\n{wheel.fingerprint}\n".encode())
     for path in [*sorted(source_folder().glob("*")), Path(__file__), Path(__file__).with_name("wheel.py")]:
         if path.suffix in {".c", ".cc", ".h", ".txt", ".py"}:
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    compiler = run_tool(["g++", "--version"]).splitlines()[0]
-    digest.update(f"{wheel.version}\n{wheel.fingerprint}\n{compiler}\n{platform.machine()}".encode())
-    return Runtime(cache_folder() / f"{wheel.version}-{platform.machine()}-{digest.hexdigest()[:16]}", wheel.version)
+    stem = f"{wheel.version}-{platform.machine()}-{digest.hexdigest()[:16]}"
+    try:
+        compiler = hashlib.sha256(run_tool(["g++", "--version"]).encode()).hexdigest()[:8]
+    except InfraError:
+        built = [marker.parent for marker in sorted(cache_folder().glob(f"{stem}-*/{_MARKER}"))]
+        if not built:
+            raise
+        return Runtime(built[0], wheel.version)
+    return Runtime(cache_folder() / f"{stem}-{compiler}", wheel.version)
 
 
-def build(force: bool = False) -> Runtime:
+def build() -> Runtime:
     """Returns the runtime for the installed MindSpore and builds it first if it is not there.
-
-    Args:
-        force: Build again even if it is there.
 
     Raises:
         UnsupportedError: There is no MindSpore with an Ascend plugin in this interpreter.
-        InfraError: A compiler or binutils is missing, or fails.
+        InfraError: A compiler or binutils is missing, or fails, or the cache can not be written.
     """
-    runtime = runtime_for(find_wheel())
-    if (runtime.root / "symbols.json").is_file() and not force:
+    wheel = find_wheel()
+    runtime = runtime_for(wheel)
+    if runtime.is_built:
         return runtime
     start = time.monotonic()
-    runtime.root.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".building-", dir=runtime.root.parent))
     try:
-        _build_into(Runtime(work, runtime.wheel_version), find_wheel())
+        runtime.root.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".building-", dir=runtime.root.parent))
+    except OSError as error:
+        raise InfraError(f"cannot write {runtime.root.parent}: {error.strerror}", "set HYPER_REPRO_CACHE") from None
+    try:
+        _build_into(Runtime(work, wheel.version), wheel)
         work.chmod(0o755)  # mkdtemp makes it private; containers run as another user
-        if force and runtime.root.exists():
-            runtime.root.rename(work.with_name(work.name + ".old"))
-            shutil.rmtree(work.with_name(work.name + ".old"))
         try:
             work.rename(runtime.root)
         except OSError:
-            if not (runtime.root / "symbols.json").is_file():
+            if not runtime.is_built:
                 raise
             # another process built the same meanwhile: one is as good as the other
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return Runtime(runtime.root, runtime.wheel_version, time.monotonic() - start)
+    return Runtime(runtime.root, wheel.version, time.monotonic() - start)
 
 
 def status() -> Status:
@@ -155,7 +168,7 @@ def status() -> Status:
         runtime = runtime_for(find_wheel())
     except ReproError as error:
         return Status(False, error.message, error.next_step)
-    if (runtime.root / "symbols.json").is_file():
+    if runtime.is_built:
         return Status(True, f"stand-in CANN for MindSpore {runtime.wheel_version} in {runtime.root}")
     others = sorted(path.name for path in runtime.root.parent.glob("[0-9]*")) if runtime.root.parent.is_dir() else []
     stale = f"; there is {', '.join(others)}, which does not fit" if others else ""
@@ -216,7 +229,7 @@ def _build_into(runtime: Runtime, wheel: Wheel) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     served = {"hand": sorted(names & by_hand), "generic": sorted(generic), "unserved": sorted(unserved)}
-    (runtime.root / "symbols.json").write_text(json.dumps(served, indent=1) + "\n")
+    (runtime.root / _MARKER).write_text(json.dumps(served, indent=1) + "\n")
 
 
 def _link(compiler: list[str], library: Path, inputs: list[Path], *options: str) -> None:

@@ -134,6 +134,23 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path) -> None:
     assert done.stderr.strip() == "error: g++ is missing; apt-get install g++ binutils"
 
 
+def test_without_a_compiler_what_is_built_already_will_do(runtime: Runtime, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    done = build_in(REPOSITORY, runtime.root.parents[1], PATH=str(tmp_path / "bin"))
+    assert done.returncode == 0, explain(done)
+    assert "was built already" in done.stdout
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    require_sim()
+    (tmp_path / "file").write_text("")
+    done = build_in(REPOSITORY, tmp_path / "file")
+    assert done.returncode == 4, explain(done)
+    assert (
+        done.stderr.strip() == f"error: cannot write {tmp_path}/file/cann-sim: Not a directory; set HYPER_REPRO_CACHE"
+    )
+
+
 def test_a_failed_build_leaves_nothing_that_looks_built(tmp_path: Path) -> None:
     require_sim()
     checkout = tmp_path / "checkout"
