@@ -1,4 +1,4 @@
-"""Facts of this machine that belong to the evidence: versions, cores, limits, and which tiers it has. No MindSpore import."""
+"""Facts of this machine that belong to the evidence: versions, cores, and which tiers it has. No MindSpore import."""
 
 from __future__ import annotations
 

@@ -105,7 +105,9 @@ class Topology:
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, _, size = part.partition("=")
             if name not in ("tp", "ep", "fsdp", "dp") or not size.isdigit() or int(size) < 1 or name in degrees:
-                raise ValueError(f"topology {text!r}: {part!r} is not one of tp=N, ep=N, fsdp=N, dp=N given once, N >= 1")
+                raise ValueError(
+                    f"topology {text!r}: {part!r} is not one of tp=N, ep=N, fsdp=N, dp=N given once, N >= 1"
+                )
             degrees[name] = int(size)
         return cls(**degrees)
 

@@ -55,9 +55,7 @@ def review(folder: Path) -> Review:
         except ReproError as error:
             unread[name] = str(error)
     tiers = {fault: Tier(tier) if tier else None for fault, tier in record["faults"].items()}
-    verdicts = tuple(
-        _judge(fault, tiers[fault.id], trials, unread) for fault in issue.faults if fault.id in tiers
-    )
+    verdicts = tuple(_judge(fault, tiers[fault.id], trials, unread) for fault in issue.faults if fault.id in tiers)
     return Review(record["run"], issue, verdicts, trials, unread)
 
 

@@ -29,7 +29,7 @@ from repro.plan import FaultPlan
 Progress = Callable[[TrialSpec, TrialRecord | None, str], None]
 
 
-class InterruptedRun(ReproError):
+class InterruptedRunError(ReproError):
     """Ctrl-C or SIGTERM: what was finished is kept."""
 
     exit_code = 130
@@ -105,7 +105,7 @@ def carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) ->
         progress: Called in this thread with each trial when it starts (no record) and ends.
 
     Raises:
-        InterruptedRun: Ctrl-C or SIGTERM came; nothing is left running.
+        InterruptedRunError: Ctrl-C or SIGTERM came; nothing is left running.
         InfraError: A trial could not be run.
     """
     done = finished_trials(run.folder)
@@ -138,7 +138,7 @@ def carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) ->
         except KeyboardInterrupt:
             engine.stop()
             wait(running)
-            raise InterruptedRun(
+            raise InterruptedRunError(
                 f"interrupted; {len(finished_trials(run.folder))} of {len(run.specs)} trials are kept",
                 f"repeat the command with --out {run.folder.path} to finish",
             ) from None

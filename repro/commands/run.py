@@ -16,17 +16,25 @@ from repro.model import Arm, Tier, Topology
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``repro run``."""
     parser.add_argument("issue", metavar="ISSUE[.FAULT]", help="such as 134 or 134.2")
-    parser.add_argument("--tier", type=Tier, choices=list(Tier), help="default: the best this machine has for each fault")
-    parser.add_argument("--arm", type=Arm, choices=list(Arm), action="append", default=[], help="default: unfixed and controls")
+    parser.add_argument(
+        "--tier", type=Tier, choices=list(Tier), help="default: the best this machine has for each fault"
+    )
+    parser.add_argument(
+        "--arm", type=Arm, choices=list(Arm), action="append", default=[], help="default: unfixed and controls"
+    )
     parser.add_argument("--topology", type=_topology, help="such as tp=2,ep=2,fsdp=2, for the cases with several ranks")
-    parser.add_argument("--ranks", type=_ranks, default=(), metavar="all|0,3", help="ranks of a simulated world to start")
+    parser.add_argument(
+        "--ranks", type=_ranks, default=(), metavar="all|0,3", help="ranks of a simulated world to start"
+    )
     parser.add_argument("--trials", type=_positive, help="trials of each unfixed case")
     parser.add_argument("--steps", type=_positive, help="calls of each series in growth measurements")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="deadline of one trial")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--keep-going", action="store_true", help="go on with other trials after one could not be run")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output, all else on stderr")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on standard output, all else on stderr"
+    )
 
 
 def _topology(text: str) -> Topology:

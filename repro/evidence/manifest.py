@@ -38,7 +38,8 @@ def check(folder: TrialFolder) -> None:
     manifest: Path = folder.path / NAME
     if not manifest.exists():
         raise InfraError(f"{manifest} is missing: the trial is not whole", "delete its folder and run again to redo it")
-    recorded = dict(reversed(line.split("  ", 1)) for line in manifest.read_text(encoding="utf-8").splitlines())
+    lines = (line.partition("  ") for line in manifest.read_text(encoding="utf-8").splitlines())
+    recorded = {name: digest for digest, _, name in lines}
     found = _sums(folder)
     for name in sorted(recorded.keys() | found.keys()):
         if recorded.get(name) == found.get(name):

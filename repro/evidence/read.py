@@ -42,7 +42,9 @@ def read_events(path: Path) -> tuple[Mapping[str, Any], ...]:
                 events.append(json.loads(line))
         except json.JSONDecodeError as error:
             if number < len(lines):
-                raise InfraError(f"{path}:{number}: not JSON: {error.msg}", "the evidence was edited or damaged") from error
+                raise InfraError(
+                    f"{path}:{number}: not JSON: {error.msg}", "the evidence was edited or damaged"
+                ) from error
     return tuple(events)
 
 
@@ -85,7 +87,9 @@ def read_windows(path: Path) -> tuple[Window, ...]:
             windows.append(_window(row))
         except (ValueError, TypeError, KeyError) as error:
             if number < len(rows):
-                raise InfraError(f"{path}:{number + 1}: not a sample: {error}", "the evidence was edited or damaged") from error
+                raise InfraError(
+                    f"{path}:{number + 1}: not a sample: {error}", "the evidence was edited or damaged"
+                ) from error
     return tuple(windows)
 
 
@@ -95,7 +99,9 @@ def _window(row: Mapping[str, str]) -> Window:
         measure, _, edge = column.rpartition("_")
         if edge in edges and cell != "":
             edges[edge][measure] = float(cell)
-    return Window(int(row["block"]), row["series"], int(row["calls"]), float(row["seconds"]), edges["start"], edges["end"])
+    return Window(
+        int(row["block"]), row["series"], int(row["calls"]), float(row["seconds"]), edges["start"], edges["end"]
+    )
 
 
 def read_rank(rank: int, folder: RankFolder) -> RankEvidence:
@@ -119,9 +125,14 @@ def read_trial(folder: TrialFolder) -> TrialEvidence:
     try:
         record = TrialRecord.from_json(json.loads(folder.record.read_text(encoding="utf-8")))
     except OSError as error:
-        raise InfraError(f"{folder.record}: {error.strerror}", "this trial is not whole; run again to finish it") from error
+        raise InfraError(
+            f"{folder.record}: {error.strerror}", "this trial is not whole; run again to finish it"
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InfraError(f"{folder.record}: not a trial record: {error}", "it was edited or cut; delete the trial's folder and run again") from error
+        raise InfraError(
+            f"{folder.record}: not a trial record: {error}",
+            "it was edited or cut; delete the trial's folder and run again",
+        ) from error
     scheduler = tail(folder.scheduler_log) or tail(folder.path / "msrun" / "scheduler.log")
     ranks = {outcome.rank: read_rank(outcome.rank, folder.rank(outcome.rank)) for outcome in record.ranks}
     return TrialEvidence(record, ranks, scheduler, tail(folder.launcher_log))

@@ -96,9 +96,7 @@ def _count(fault: Fault, tier: Tier, judged: Sequence[Judged], arm: Arm) -> Faul
     )
 
 
-def _decide(
-    cases: Sequence[Judged], hits: int, misses: int, others: int, failed_control: str
-) -> tuple[Verdict, str]:
+def _decide(cases: Sequence[Judged], hits: int, misses: int, others: int, failed_control: str) -> tuple[Verdict, str]:
     infra = next((item.first(Kind.INFRA) for item in cases if item.count(Kind.INFRA)), "")
     if not cases:
         return Verdict.INCONCLUSIVE, "only controls were run"
@@ -114,7 +112,10 @@ def _decide(
         return Verdict.INCONCLUSIVE, f"the fault did not show, but another failure did: {seen}"
     if infra:
         return Verdict.INFRA_ERROR, infra
-    return Verdict.NOT_REPRODUCED, f"0 of {misses}: a rate above {rate_bound_without_hits(misses):.0%} is excluded at 95%"
+    return (
+        Verdict.NOT_REPRODUCED,
+        f"0 of {misses}: a rate above {rate_bound_without_hits(misses):.0%} is excluded at 95%",
+    )
 
 
 def _failed_control(judged: Sequence[Judged]) -> str:

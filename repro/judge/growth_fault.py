@@ -141,7 +141,9 @@ def _ceiling(oracle: CeilingOracle, judged: Judged) -> _Result:
     if planted is None or clean is None:
         return _Result(Verdict.INCONCLUSIVE, "a control was not run", controls=lines)
     if clean.state is not CeilingState.FLAT:
-        return _Result(Verdict.INCONCLUSIVE, f"the clean control came out as {clean.state}: {clean.why}", controls=lines)
+        return _Result(
+            Verdict.INCONCLUSIVE, f"the clean control came out as {clean.state}: {clean.why}", controls=lines
+        )
     found = with_control(found, planted, oracle)
     measure = Measure("highest level above the start", found.ceiling, (found.ceiling, found.ceiling), oracle.unit)
     match found.state:
@@ -155,4 +157,3 @@ def _ceiling(oracle: CeilingOracle, judged: Judged) -> _Result:
             return _Result(Verdict.NOT_REPRODUCED, bound, 0, measure, lines)
         case _:
             return _Result(Verdict.INCONCLUSIVE, found.why, 0, measure, lines)
-

@@ -37,10 +37,19 @@ class Pattern:
 PATTERNS = (
     Pattern("the disk is full", "rank", r"No space left on device|Errno 28", "free space, or choose another --out"),
     Pattern("the file system is read-only", "rank", r"Read-only file system|Errno 30", "choose another --out"),
-    Pattern("out of memory", "rank", r"MemoryError|std::bad_alloc|Cannot allocate memory", "free memory or use fewer ranks"),
+    Pattern(
+        "out of memory", "rank", r"MemoryError|std::bad_alloc|Cannot allocate memory", "free memory or use fewer ranks"
+    ),
     Pattern("a package is missing", "rank", r"ModuleNotFoundError: No module named", "run `make setup`"),
-    Pattern("the scheduler's port was taken", "scheduler", r"Failed to init the tcp server", "see `ss -ltn`; run again"),
-    Pattern("the cluster did not form", "rank", r"Topology build timed out.{0,40}retry\(60/60\)|Failed to build", "see scheduler.log"),
+    Pattern(
+        "the scheduler's port was taken", "scheduler", r"Failed to init the tcp server", "see `ss -ltn`; run again"
+    ),
+    Pattern(
+        "the cluster did not form",
+        "rank",
+        r"Topology build timed out.{0,40}retry\(60/60\)|Failed to build",
+        "see scheduler.log",
+    ),
 )
 
 
@@ -65,7 +74,8 @@ def trouble(trial: TrialEvidence) -> str:
 
 def _trouble_of(trial: TrialEvidence, first: RankOutcome) -> str:
     if first.signal in (SIGKILL, SIGTERM):
-        return f"rank {first.rank} was killed from outside by signal {first.signal}, {first.phase}; out of memory? see dmesg"
+        killed = f"rank {first.rank} was killed from outside by signal {first.signal}, {first.phase}"
+        return f"{killed}; out of memory? see dmesg"
     evidence = trial.ranks.get(first.rank)
     words = {"rank": "", "scheduler": trial.scheduler_tail}
     if evidence is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from repro.evidence.types import RaisedError, RankEvidence, TrialEvidence
 from repro.judge.infra import trouble
@@ -54,7 +55,7 @@ def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
     return Finding(Kind.MISS, "every rank passed its body and exited 0", marks)
 
 
-def _checks(rank: RankEvidence) -> list[dict[str, object]]:
+def _checks(rank: RankEvidence) -> list[dict[str, Any]]:
     return [dict(event) for event in rank.events if event.get("event") == "check"]
 
 
@@ -83,7 +84,9 @@ def _raised(trial: TrialEvidence, oracle: ExceptionOracle) -> str:
         return ""
     file, line, function = error.frames[-1]
     inner = next((f for f in reversed(error.frames) if f[2] in oracle.frames), (file, line, function))
-    return f"rank {first.rank} {first.phase}: {error.type}: {oracle.text} (in {inner[2]}, {_short(inner[0])}:{inner[1]})"
+    return (
+        f"rank {first.rank} {first.phase}: {error.type}: {oracle.text} (in {inner[2]}, {_short(inner[0])}:{inner[1]})"
+    )
 
 
 def _passes_through(error: RaisedError, functions: tuple[str, ...]) -> bool:

@@ -73,7 +73,7 @@ def spawn(
                 stdout=out,
                 stderr=err,
                 start_new_session=not keep_group,
-                preexec_fn=prepare,
+                preexec_fn=prepare,  # noqa: PLW1509 -- supervisor and shim have one thread
             )
         except OSError as error:
             raise InfraError(f"cannot start {command[0]}: {error}", "run `repro doctor`") from error
@@ -100,7 +100,7 @@ class Exit:
 
 def reap() -> list[Exit]:
     """Collect the status of every child that has ended, orphans included, without waiting."""
-    exits = []
+    exits: list[Exit] = []
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

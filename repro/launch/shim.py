@@ -24,7 +24,7 @@ def main() -> int:
     folder = TrialFolder(Path(os.environ["HYPER_REPRO_TRIAL"]))
     command = [sys.executable, "-m", "repro.probes.rank"]
     if os.environ.get("MS_ROLE") == "MS_SCHED":
-        os.execv(sys.executable, command)
+        os.execv(sys.executable, command)  # noqa: S606 -- an argument list, no shell
     rank = folder.rank(int(os.environ.get("RANK_ID", "0")))
     rank.path.mkdir(parents=True, exist_ok=True)
     start = time.time()
@@ -34,7 +34,8 @@ def main() -> int:
     ended = Exit.of_status(*os.waitpid(pid, 0))
     _write(rank.exit, {"pid": pid, "start": start, "end": ended.time, "code": ended.code, "signal": ended.signal})
     if ended.signal is not None:
-        signal.signal(ended.signal, signal.SIG_DFL) if ended.signal != signal.SIGKILL else None
+        if ended.signal != signal.SIGKILL:
+            signal.signal(ended.signal, signal.SIG_DFL)
         os.kill(os.getpid(), ended.signal)
     return ended.code or 0
 

@@ -1,8 +1,8 @@
 """One trial, one supervisor: start the ranks, watch them, end them all, and write down how each ended.
 
 Run as ``python -m repro.launch.supervisor TRIAL_FOLDER PROGRAM``. It is a process of its own on every engine: it adopts
-orphans, it ends its whole tree when the deadline comes or when whoever asked for the trial is gone, and a rank that dies
-takes neither it nor the harness along.
+orphans, it ends its whole tree when the deadline comes or when whoever asked for the trial is gone, and a rank that
+dies takes neither it nor the harness along.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Supervisor:
         self._exits: dict[int, Exit] = {}
         self._interrupted = False
         self._cut_at: float | None = None
+        self._failed_at: float | None = None
         self._launched = Launched()
 
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
@@ -83,7 +84,7 @@ class Supervisor:
 
     def _attempt(self, start: float, port: int | None) -> TrialRecord:
         self._exits.clear()
-        self._cut_at = None
+        self._cut_at = self._failed_at = None
         self._launched = launch(self._spec, self._folder, self._program, port, self._slots)
         ending, detail = self._watch(port)
         if ending is Ending.DEADLINE:
@@ -110,38 +111,51 @@ class Supervisor:
 
     def _watch(self, port: int | None) -> tuple[Ending, str]:
         deadline = time.monotonic() + self._spec.timeout_s
-        failed_at: float | None = None
         look_at_logs = 0.0
         while True:
             for ended in reap():
                 self._note(ended)
-            now = time.monotonic()
+            running = [rank for rank, pid in self._launched.ranks.items() if pid not in self._exits]
             if self._interrupted:
                 return Ending.INTERRUPTED, "the supervisor was asked to stop"
-            running = [r for r, pid in self._launched.ranks.items() if pid not in self._exits]
-            free = self._slots - len(running)
-            if self._launched.waiting and free > 0:
-                start_waiting(self._spec, self._folder, self._program, port, self._launched, free)
-                continue
-            if self._all_ended(running):
+            if self._launched.waiting and len(running) < self._slots:
+                count = self._slots - len(running)
+                start_waiting(self._spec, self._folder, self._program, port, self._launched, count)
+            elif self._all_ended(running):
                 return Ending.COMPLETED, ""
+            now = time.monotonic()
             if now > deadline:
                 return Ending.DEADLINE, f"the deadline of {self._spec.timeout_s:g} s passed"
-            if self._someone_failed():
-                failed_at = failed_at or now
-                # Unconnected ranks are not held up by one that failed, so they may finish.
-                if now - failed_at > SETTLE_S and not self._launched.waiting and port is not None:
-                    self._cut_at = time.time()
-                    return Ending.COMPLETED, "ended after the first failure"
+            if port is not None and self._others_had_their_time(now):
+                return Ending.COMPLETED, "ended after the first failure"
             if now >= look_at_logs:
                 look_at_logs = now + 0.25
-                if port is not None and self._port_was_taken():
-                    return Ending.LAUNCH_FAILED, f"port {port} was taken by another program, {PORT_ATTEMPTS} times"
-                if self._launched.manager is not None:
-                    self._end_scheduler_that_waits_in_vain()
-                if flooded := outcomes.flooded_log(self._folder, LOG_LIMIT):
-                    return Ending.RUNAWAY_LOG, f"{flooded} grew past {LOG_LIMIT >> 20} MiB"
+                if ending := self._look_further(port):
+                    return ending
             time.sleep(POLL_S)
+
+    def _others_had_their_time(self, now: float) -> bool:
+        """True once a connected rank has failed and the others, which may wait for it for ever, were given a while."""
+        failed = any(
+            (ended := self._exits.get(pid)) is not None and ended.code != 0 for pid in self._launched.ranks.values()
+        )
+        if not failed:
+            return False
+        self._failed_at = self._failed_at or now
+        if now - self._failed_at > SETTLE_S:
+            self._cut_at = time.time()
+            return True
+        return False
+
+    def _look_further(self, port: int | None) -> tuple[Ending, str] | None:
+        """The looks that cost more than a poll may: logs, and what msrun leaves waiting."""
+        if port is not None and self._port_was_taken():
+            return Ending.LAUNCH_FAILED, f"port {port} was taken by another program, {PORT_ATTEMPTS} times"
+        if self._launched.manager is not None:
+            self._end_scheduler_that_waits_in_vain()
+        if flooded := outcomes.flooded_log(self._folder, LOG_LIMIT):
+            return Ending.RUNAWAY_LOG, f"{flooded} grew past {LOG_LIMIT >> 20} MiB"
+        return None
 
     def _all_ended(self, running: list[int]) -> bool:
         if self._launched.manager is not None:
@@ -158,11 +172,6 @@ class Supervisor:
         ends = [ended.time for ended in outcomes.shim_exits(self._spec, self._folder).values()]
         if time.time() - max(ends, default=0.0) > SCHEDULER_SETTLE_S:
             signal_all([process for process in alive if process.pid != self._launched.manager], signal.SIGKILL)
-
-    def _someone_failed(self) -> bool:
-        return any(
-            (ended := self._exits.get(pid)) is not None and ended.code != 0 for pid in self._launched.ranks.values()
-        )
 
     def _unfinished(self) -> bool:
         return any(pid not in self._exits for pid in self._launched.ranks.values())

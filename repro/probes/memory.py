@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
 
 # The order of struct mallinfo2 in glibc 2.33 and later (malloc.h).
 _FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
@@ -35,8 +36,8 @@ def python_blocks() -> int:
 
 
 def anonymous() -> int:
-    """Anonymous memory in bytes, from smaps_rollup as report 301 read it. Costs milliseconds: the kernel walks pages."""
-    with open("/proc/self/smaps_rollup", "rb") as rollup:
+    """Anonymous memory in bytes, from smaps_rollup as report 301 read it; it takes milliseconds."""
+    with Path("/proc/self/smaps_rollup").open("rb") as rollup:
         for line in rollup:
             if line.startswith(b"Anonymous:"):
                 return int(line.split()[1]) * 1024

@@ -19,14 +19,16 @@ ANONYMOUS_BUDGET = 0.004
 
 
 def schedule(series: list[str], blocks: int) -> Iterator[tuple[int, str]]:
-    """Every series once a block, in an order that rotates, so that none always follows the same other.
+    """Every series once a block, in an order that rotates and turns round, so that none always follows the same other.
 
-    The order depends on the block alone: all ranks of a trial run the same series at the same time, and collectives
+    Rotation alone leaves each series with the same predecessor, and what that leaves behind would be charged to it. The
+    order depends on the block alone: all ranks of a trial run the same series at the same time, and collectives
     inside them match.
     """
     for block in range(blocks):
         shift = block % len(series)
-        for name in series[shift:] + series[:shift]:
+        order = series[shift:] + series[:shift]
+        for name in order if block // len(series) % 2 == 0 else reversed(order):
             yield block, name
 
 

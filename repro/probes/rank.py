@@ -55,7 +55,7 @@ def main() -> int:
         events.phase(Phase.BODY_DONE)
         # Registered after MindSpore's, so it runs first. A rank whose body failed keeps the phase it failed in.
         atexit.register(events.phase, Phase.FINALISING)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 -- whatever the case raised is the evidence
         _write_error(rank_folder.error, error)
         traceback.print_exc()
         return 1

@@ -43,7 +43,9 @@ class Watch:
             self._bar.start()
         return self
 
-    def __exit__(self, _type: type[BaseException] | None, _value: BaseException | None, _tb: TracebackType | None) -> None:
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _tb: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -82,7 +84,9 @@ def render(review: Review, folder: str) -> None:
     """Print the table of faults and what a reader looks at next, on standard output."""
     # A pipe or a CI log has no width of its own; the table should not be folded at 80 there.
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
-    table = Table(title=f"report {review.issue.number}: {escape(review.issue.title)}", title_justify="left", show_lines=True)
+    table = Table(
+        title=f"report {review.issue.number}: {escape(review.issue.title)}", title_justify="left", show_lines=True
+    )
     for column in ("fault", "verdict", "tier", "hits", "measure [95%]", "why and what it rests on"):
         table.add_column(column, overflow="fold", no_wrap=column in ("fault", "verdict", "tier", "hits"))
     titles = {fault.id: fault.title for fault in review.issue.faults}

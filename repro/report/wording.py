@@ -1,4 +1,4 @@
-"""The words that every rendering shares: a verdict's line, a measure with its interval, the failing rank's last lines."""
+"""The words that every rendering shares: a verdict's line, a measure with its interval, the last lines of a rank."""
 
 from __future__ import annotations
 

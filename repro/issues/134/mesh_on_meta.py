@@ -1,4 +1,4 @@
-"""134.1: fully_shard on a DTensor parameter inside ms.DeviceCtx("meta"), as MindFormers does with delayed initialisation.
+"""134.1: fully_shard on a DTensor parameter inside ms.DeviceCtx("meta"), as MindFormers does to delay initialisation.
 
 The data-parallel and the tensor-parallel mesh are made beforehand, as a framework does at start. Inside the context,
 fully_shard takes the parameter's base placements, which concatenates the two meshes, refreshes the view of the result,
@@ -68,5 +68,5 @@ def _read_rank_maps_from_the_host() -> None:
         remembered = host_maps.get(id(tensor))
         return tensor.asnumpy() if remembered is None else remembered
 
-    DeviceMesh._convert_rank_map_to_tensor = staticmethod(convert_and_remember)  # type: ignore[method-assign,assignment]
+    DeviceMesh._convert_rank_map_to_tensor = staticmethod(convert_and_remember)  # type: ignore[method-assign]
     device_mesh.tensor_to_numpy = from_host

@@ -1,4 +1,4 @@
-"""301.1: a hook on an output Tensor each step, as the HSDP scheduler registers it, with its handle dropped or removed."""
+"""301.1: a hook on an output Tensor each step, as the HSDP scheduler registers it, its handle dropped or removed."""
 
 from __future__ import annotations
 

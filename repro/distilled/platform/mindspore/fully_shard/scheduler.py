@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import mindspore as ms
 from mindspore.graph.api import _pynative_executor
@@ -10,7 +10,7 @@ from mindspore.graph.api import _pynative_executor
 from repro.distilled.platform.mindspore.fully_shard.hook_function import PostBackwardFunction
 from repro.distilled.platform.mindspore.fully_shard.state import MindSporeHSDPStateV2
 
-Tensors = ms.Tensor | tuple[ms.Tensor, ...]
+Tensors: TypeAlias = ms.Tensor | tuple[ms.Tensor, ...]
 
 
 def _flat(outputs: Tensors) -> list[ms.Tensor]:
