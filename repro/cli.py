@@ -24,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
         short = text.strip().splitlines()[0]
         sub = verbs.add_parser(verb, help=short, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         module.prepare_parser(sub)
-        sub.set_defaults(run=module.run)
+        sub.set_defaults(carry_out=module.run)
     return parser
 
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as left:
         return int(left.code or 0)
     try:
-        return int(options.run(options))
+        return int(options.carry_out(options))
     except ReproError as error:
         print(f"repro {options.verb}: {error}", file=sys.stderr)
         return error.exit_code

@@ -213,7 +213,7 @@ def _judge(trials: Sequence[Trial], oracle: GrowthOracle) -> GrowthFinding:
 
 def judge_growth(windows: Sequence[Window], oracle: GrowthOracle) -> GrowthFinding:
     """Judges one process: windows of the series ``case``, ``clean`` and ``planted``, in any order."""
-    return _judge([pair(windows, oracle.measure)], oracle)
+    return _judge([pair(windows, oracle.measure, oracle.floor)], oracle)
 
 
 def pool(trials: Sequence[Sequence[Window]], oracle: GrowthOracle) -> GrowthFinding:
@@ -221,7 +221,7 @@ def pool(trials: Sequence[Sequence[Window]], oracle: GrowthOracle) -> GrowthFind
 
     A LEAK must show in every trial; one that grows in some only is inconclusive, and the reason names the trial.
     """
-    return _judge([pair(windows, oracle.measure) for windows in trials], oracle)
+    return _judge([pair(windows, oracle.measure, oracle.floor) for windows in trials], oracle)
 
 
 def combine_ranks(findings: Mapping[int, GrowthFinding]) -> GrowthFinding:

@@ -108,7 +108,8 @@ def _growth(oracle: GrowthOracle, judged: Judged) -> _Result:
     state = finding.state
     why = f"{case.name}: {finding.why}"
     if state is GrowthState.NO_LEAK:
-        bound = max(item[2].ci95[1] for item in cases)
+        # Nothing below the floor is called a leak, so nothing below it is excluded either.
+        bound = max(oracle.floor, *(item[2].ci95[1] for item in cases))
         why = f"growth above {bound:.2f} {oracle.unit} is excluded at 95%; {why}"
     elif state is GrowthState.LEAK and oracle.reported is not None:
         why = f"{why}; the report has {oracle.reported:g} {oracle.unit}"

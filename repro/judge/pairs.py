@@ -41,10 +41,11 @@ class Trial:
         return 1.0 / self.calls if self.calls else 0.0
 
 
-def pair(windows: Sequence[Window], measure: str) -> Trial:
+def pair(windows: Sequence[Window], measure: str, floor: float = 0.0) -> Trial:
     """Pairs the series block by block, leaves out erased caches and finds the warm-up.
 
-    Windows without the measure, and blocks without both the case and the clean control, are left out.
+    A window that lies within ``floor`` of the usual is neither: where nearly all windows read exactly 0, as those of a
+    collective on CPU do, any other reading would count as odd. Windows without the measure, and blocks without both the case and the clean control, are left out.
     """
     rows: dict[int, dict[str, Window]] = {}
     for window in windows:
@@ -56,8 +57,9 @@ def pair(windows: Sequence[Window], measure: str) -> Trial:
     blocks = list(rows)
     calls = median(w.calls for row in rows.values() for w in row.values())
     slopes = {s: {b: row[s].slope(measure) for b, row in rows.items() if s in row} for s in _SERIES}
-    start = leading_outliers(*(tuple(found.values()) for found in slopes.values()), least=1.0 / calls)
-    erased = {s: _erased(found, 1.0 / calls) for s, found in slopes.items()}
+    least = max(1.0 / calls, floor)
+    start = leading_outliers(*(tuple(found.values()) for found in slopes.values()), least=least)
+    erased = {s: _erased(found, least) for s, found in slopes.items()}
     began = set(blocks[start:])
 
     def above_clean(series: str) -> dict[int, float]:

@@ -60,7 +60,7 @@ def constant(size: float) -> Extra:
     return lambda _: size
 
 
-def made(  # noqa: PLR0917 - the parts of a run
+def made(
     blocks: int,
     case: Extra = none,
     noise: Noise = as_recorded,

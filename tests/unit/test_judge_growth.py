@@ -215,3 +215,11 @@ def test_exact_counters_have_no_noise() -> None:
     assert count(10, 1).ci95 == (1.0, 1.0)
     assert count(10, 0).state is GrowthState.NO_LEAK
     assert math.isclose(count(10, 0).detection_limit, 0.01)
+
+
+def test_recorded_collective_that_reads_zero_nearly_everywhere_is_judged() -> None:
+    """Odd readings of 16 B in a series of zeros are no start-up."""
+    found = judge_growth(recorded("collective_on_cpu", "malloc_in_use", "case"), BYTES)
+    assert found.state is GrowthState.NO_LEAK
+    assert found.warmup_blocks <= 2
+    assert found.ci95[1] <= BYTES.floor
