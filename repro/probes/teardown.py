@@ -19,8 +19,6 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from mindspore.graph.api import _pynative_executor
-
 from repro.evidence.layout import TrialFolder
 from repro.probes.context import Context
 
@@ -47,6 +45,7 @@ class CallbackProbe:
     def __init__(self, context: Context, *, enabled: bool = True) -> None:
         self._context = context
         self._enabled = enabled
+        self._executor: Any = None
         self._native: Any = None
         self._pending: Counter[CodeType] = Counter()
         self._seen: set[CodeType] = set()
@@ -56,8 +55,10 @@ class CallbackProbe:
 
     def __enter__(self) -> CallbackProbe:
         if self._enabled:
-            self._native = _pynative_executor._executor
-            _pynative_executor._executor = _Executor(self._native, self._saw_queued)
+            from mindspore.graph.api import _pynative_executor
+
+            self._executor, self._native = _pynative_executor, _pynative_executor._executor
+            self._executor._executor = _Executor(self._native, self._saw_queued)
             sys.setprofile(self._saw_call)
         return self
 
@@ -66,7 +67,7 @@ class CallbackProbe:
     ) -> None:
         if self._enabled:
             sys.setprofile(None)
-            _pynative_executor._executor = self._native
+            self._executor._executor = self._native
 
     def backward_done(self) -> None:
         """Record both checks for the backward that has just ended, and start anew."""

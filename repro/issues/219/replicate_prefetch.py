@@ -56,8 +56,8 @@ class QueuesInFinal(Unit):
     """Its final callback queues one more, a fresh bound method.
 
     MindSpore walks over the vector that this appends to, and never comes to what was appended. A worker thread may
-    then drop the last reference to it, and does so without the GIL. It crashed in 8 of 8 runs of two ranks that wait for
-    an asynchronous collective in the final callback, and in 0 of 12 with one rank and no collective.
+    then drop the last reference to it, and does so without the GIL. Two ranks with an asynchronous collective in the
+    final callback crashed in 8 of 8 runs, one rank without a collective in 0 of 12.
     """
 
     def _backward_hook(self) -> None:
