@@ -70,7 +70,7 @@ def rank_environment(spec: TrialSpec, base: Mapping[str, str], rank: int, port: 
     if spec.tier is Tier.SIM:
         from repro.sim.environment import environment
 
-        return {**own, **environment(world, rank)}
+        return {**own, **environment(world, rank, base=own)}
     if port is not None:
         own |= {
             "MS_ROLE": "MS_WORKER",

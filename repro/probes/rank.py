@@ -6,7 +6,6 @@ Run as ``python -m repro.probes.rank`` with HYPER_REPRO_TRIAL naming the trial's
 from __future__ import annotations
 
 import atexit
-import ctypes
 import faulthandler
 import importlib.util
 import json
@@ -73,9 +72,10 @@ def _load(path: Path) -> ModuleType:
 
 
 def _prepare_mindspore(spec: TrialSpec) -> None:
-    for library in filter(None, os.environ.get("HYPER_REPRO_SIM_PRELOAD", "").split(os.pathsep)):
-        if spec.tier is Tier.SIM:
-            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+    if spec.tier is Tier.SIM:
+        from repro.sim.environment import preload_quiet
+
+        preload_quiet()
     import mindspore
 
     mindspore.set_device(DEVICE_OF_TIER[spec.tier])

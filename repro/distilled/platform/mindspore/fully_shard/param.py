@@ -23,16 +23,30 @@ class HSDPParamV2(HSDPParam):
         orig_dtensor_mesh: The tensor-parallel mesh of the parameter, or None.
         reduce: The collective that sums a gradient over the data-parallel ranks, in place; it returns a handle to wait
             for, or None when it is synchronous.
+        gather: Makes the whole parameter's data from the sharded one; None where storage is replicated as it is.
     """
 
     def __init__(
-        self, param: ms.Parameter, mesh: DeviceMesh, orig_dtensor_mesh: DeviceMesh | None, reduce: Reduce
+        self,
+        param: ms.Parameter,
+        mesh: DeviceMesh,
+        orig_dtensor_mesh: DeviceMesh | None,
+        reduce: Reduce,
+        gather: Callable[[ms.Parameter], ms.Tensor] | None = None,
     ) -> None:
         super().__init__(mesh, orig_dtensor_mesh)
         self.sharded_param = param
+        self._gather = gather
         self._reduce = reduce
         self._handle: Any = None
         self.grad: ms.Tensor | None = None
+        # Where the unsharded parameter is a DTensor, its gradient is one too and stands here.
+        self.dtensor_grad: DTensor | None = None
+
+    @property
+    def unsharded_grad(self) -> ms.Tensor | DTensor | None:
+        """What backward has left for this parameter."""
+        return self.sharded_param._grad if self.dtensor_grad is None else self.dtensor_grad
 
     def _normalize_unsharded_grad_to_local(self, grad: ms.Tensor | DTensor) -> ms.Tensor:
         # to_local and redistribute hand out views where the stored layout differs from the logical one.
@@ -41,6 +55,11 @@ class HSDPParamV2(HSDPParam):
     def _to_local_unsharded_grad(self, grad: ms.Tensor | DTensor) -> ms.Tensor:
         # The one entry of all reduce paths. The fault: nothing here makes the view contiguous.
         return self._normalize_unsharded_grad_to_local(grad)
+
+    def unshard(self) -> None:
+        """Put the whole parameter's data, an operator's output that may still be queued, in place."""
+        if self._gather is not None:
+            self.sharded_param.set_data(self._gather(self.sharded_param))
 
     def reduce_grad(self, grad: ms.Tensor | DTensor) -> None:
         """Start to sum the gradient over the data-parallel ranks."""

@@ -19,7 +19,9 @@ class MindSporeHSDPStateV2:
         self.unsharded = False
 
     def unshard(self) -> None:
-        """Make whole parameters available. Storage is replicated here, so it only marks the state."""
+        """Make whole parameters available."""
+        for hsdp_param in self.hsdp_params:
+            hsdp_param.unshard()
         self.unsharded = True
 
     def reshard(self) -> None:
@@ -33,7 +35,7 @@ class MindSporeHSDPStateV2:
             # the reduction surfaces in this line, far from the call that caused it.
             if not hsdp_param.sharded_param.requires_grad:
                 continue
-            grad = hsdp_param.sharded_param._grad
+            grad = hsdp_param.unsharded_grad
             if grad is not None:
                 hsdp_param.reduce_grad(grad)
 
