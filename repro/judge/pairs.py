@@ -45,7 +45,8 @@ def pair(windows: Sequence[Window], measure: str, floor: float = 0.0) -> Trial:
     """Pairs the series block by block, leaves out erased caches and finds the warm-up.
 
     A window that lies within ``floor`` of the usual is neither: where nearly all windows read exactly 0, as those of a
-    collective on CPU do, any other reading would count as odd. Windows without the measure, and blocks without both the case and the clean control, are left out.
+    collective on CPU do, any other reading would count as odd. Windows without the measure, and blocks without
+    both the case and the clean control, are left out.
     """
     rows: dict[int, dict[str, Window]] = {}
     for window in windows:

@@ -82,11 +82,13 @@ def _raised(trial: TrialEvidence, oracle: ExceptionOracle) -> str:
         return ""
     if not _passes_through(error, oracle.frames):
         return ""
-    file, line, function = error.frames[-1]
-    inner = next((f for f in reversed(error.frames) if f[2] in oracle.frames), (file, line, function))
-    return (
-        f"rank {first.rank} {first.phase}: {error.type}: {oracle.text} (in {inner[2]}, {_short(inner[0])}:{inner[1]})"
-    )
+    surfaced = next((frame for frame in reversed(error.frames) if frame[2] in oracle.frames), error.frames[-1])
+    said = error.message.strip().splitlines()[0]
+    raised = f"rank {first.rank} {first.phase}: {error.type}: {said} (in {_place(surfaced)})"
+    if not error.issued_at:
+        return raised
+    issue = next((frame for frame in reversed(error.issued_at) if "/probes/" not in frame[0]), error.issued_at[-1])
+    return f"{raised}; the call at fault was issued earlier, in {_place(issue)}"
 
 
 def _passes_through(error: RaisedError, functions: tuple[str, ...]) -> bool:
@@ -95,8 +97,9 @@ def _passes_through(error: RaisedError, functions: tuple[str, ...]) -> bool:
     return all(any(name == wanted for name in names) for wanted in functions)
 
 
-def _short(path: str) -> str:
-    return "/".join(path.split("/")[-2:])
+def _place(frame: tuple[str, int, str]) -> str:
+    file, line, function = frame
+    return f"{function}, {'/'.join(file.split('/')[-2:])}:{line}"
 
 
 def _lost(trial: TrialEvidence) -> str:
