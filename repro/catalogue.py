@@ -80,20 +80,34 @@ def load(folder: Path) -> Issue:
         UsageError: The first mistake, with file, line and key.
     """
     path = folder / FILE_NAME
+    issue = parse(path, read(path), folder)
+    if folder.name != str(issue.number):
+        raise UsageError(f"{path}: issue: {issue.number} stands in a folder named {folder.name}; name them alike")
+    return issue
+
+
+def read(path: Path) -> str:
+    """The text of an issue file.
+
+    Raises:
+        UsageError: It cannot be read, or is not UTF-8.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    return parse(path, text, folder)
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}:{line}: not UTF-8: {error.reason}", "save the file as UTF-8") from error
 
 
-def parse(path: Path, text: str, folder: Path) -> Issue:
+def parse(path: Path, text: str, folder: Path | None) -> Issue:
     """Check the text of an issue file.
 
     Args:
         path: Where the text is from, for messages.
         text: YAML.
-        folder: Where its programs are.
+        folder: Where its programs are; None to judge a finished run, which needs none.
 
     Raises:
         UsageError: The first mistake, with file, line and key.
@@ -101,10 +115,10 @@ def parse(path: Path, text: str, folder: Path) -> Issue:
     data, marks = _parse(path, text)
     _check_schema(data, marks)
     digest = hashlib.sha256(text.encode())
-    for program in sorted(folder.glob("*.py")):
+    for program in sorted(folder.glob("*.py")) if folder else ():
         digest.update(program.read_bytes())
     faults = tuple(_fault(fault, ("faults", i), marks, folder) for i, fault in enumerate(data["faults"]))
-    issue = Issue(data["issue"], data["title"], data["url"], faults, str(folder), digest.hexdigest())
+    issue = Issue(data["issue"], data["title"], data["url"], faults, str(folder or ""), digest.hexdigest())
     _check_meaning(issue, marks)
     return issue
 
@@ -146,13 +160,21 @@ def _parse(path: Path, text: str) -> tuple[Any, _Marks]:
         return yaml.load(text, Loader=loader), _Marks(path, root)  # noqa: S506 -- both loaders are the safe ones
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(f"{path}:{line}: not YAML: {error.problem}") from error
+        raise UsageError(f"{path}:{line}: not YAML: {error.problem or error.context}") from error
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise UsageError(f"{path}:{line}: not YAML: {error.reason}") from error
+    except (ValueError, RecursionError) as error:
+        # A date that does not exist, an anchor that holds itself.
+        raise UsageError(f"{path}:1: not YAML: {error}") from error
 
 
 def _duplicates(node: yaml.Node) -> Iterator[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a plain word", problem_mark=key.start_mark)
             if key.value in seen:
                 yield key
             seen.add(key.value)
@@ -204,8 +226,8 @@ def _oracle(data: Mapping[str, Any]) -> Oracle:
             return CeilingOracle(**values)
 
 
-def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path) -> Case:
-    if not (folder / data["program"]).is_file():
+def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> Case:
+    if folder and not (folder / data["program"]).is_file():
         raise marks.error([*steps, "program"], f"there is no program {folder / data['program']}")
     try:
         topology = Topology.parse(data.get("topology", ""))
@@ -226,7 +248,7 @@ def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folde
     return case
 
 
-def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path) -> Fault:
+def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> Fault:
     cases = tuple(_case(case, (*steps, "cases", i), marks, folder) for i, case in enumerate(data["cases"]))
     return Fault(
         id=data["id"],
@@ -251,11 +273,24 @@ def _check_meaning(issue: Issue, marks: _Marks) -> None:
             if case.name in names:
                 raise marks.error([*at, "cases", j, "name"], f"{case.name} is given twice in fault {fault.id}")
             names.add(case.name)
-            roles = set(case.series)
-            if isinstance(case.oracle or fault.oracle, GrowthOracle) and roles != {"case", "clean", "planted"}:
-                raise marks.error([*at, "cases", j], "a growth verdict needs series: case, clean and planted")
+            _check_series(fault, case, (*at, "cases", j), marks)
         for tier in fault.prefer:
             _check_arms(fault, tier, at, marks)
+
+
+def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: _Marks) -> None:
+    measured = isinstance(fault.oracle, GrowthOracle | CeilingOracle)
+    if case.oracle is not None and (measured or isinstance(case.oracle, GrowthOracle | CeilingOracle)):
+        raise marks.error([*at, "oracle"], "cases of a measured fault share its oracle; no other may measure")
+    roles = set(case.series)
+    if isinstance(fault.oracle, GrowthOracle) and roles != {"case", "clean", "planted"}:
+        raise marks.error(at, "a growth verdict needs series: case, clean and planted")
+    if isinstance(fault.oracle, CeilingOracle) and roles != {"case"}:
+        raise marks.error(at, "a ceiling verdict needs series: case alone; its controls are cases of their own")
+    if not measured and roles:
+        raise marks.error([*at, "series"], f"oracle {fault.oracle.kind} does not measure; its program defines case()")
+    if measured and case.calls < case.window:
+        raise marks.error([*at, "calls"], f"{case.calls} calls do not fill a window of {case.window}")
 
 
 def _check_arms(fault: Fault, tier: Tier, at: tuple[Step, ...], marks: _Marks) -> None:

@@ -104,7 +104,8 @@ class Topology:
         degrees: dict[str, int] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, _, size = part.partition("=")
-            if name not in ("tp", "ep", "fsdp", "dp") or not size.isdigit() or int(size) < 1 or name in degrees:
+            whole = size.isascii() and size.isdigit() and int(size) >= 1
+            if name not in ("tp", "ep", "fsdp", "dp") or not whole or name in degrees:
                 raise ValueError(
                     f"topology {text!r}: {part!r} is not one of tp=N, ep=N, fsdp=N, dp=N given once, N >= 1"
                 )

@@ -82,7 +82,18 @@ def plan(issue: Issue, options: Options, available: Sequence[Tier]) -> list[Faul
             f"{', '.join(item.fault.id for item in plans)}: not on {asked}",
             f"it can be judged on {', '.join(needed)}; `repro doctor` says what each tier needs",
         )
+    _check_taken(options, [spec for item in plans for spec in item.trials])
     return plans
+
+
+def _check_taken(options: Options, specs: Sequence[TrialSpec]) -> None:
+    """An option that no trial takes would be lost without a word."""
+    if options.topology and all(spec.topology != options.topology for spec in specs):
+        raise UsageError(f"--topology {options.topology.label}: every case here has a single rank", "see `repro list`")
+    if options.ranks and not any(spec.ranks for spec in specs):
+        raise UsageError("--ranks: only a simulated world is started in part, and no case here is on tier sim")
+    if options.steps and not any(spec.calls for spec in specs):
+        raise UsageError("--steps: no case here measures growth", "see `repro list --cases`")
 
 
 def _trials(issue: Issue, fault: Fault, tier: Tier, options: Options) -> list[TrialSpec]:
@@ -107,7 +118,8 @@ def _arm_of(case: Case, arms: Sequence[Arm]) -> Arm | None:
 
 
 def _count(case: Case, options: Options) -> int:
-    return options.trials if options.trials and case.arm is Arm.UNFIXED else case.trials
+    asked_for = case.arm is Arm.UNFIXED or case.arm in options.arms
+    return options.trials if options.trials and asked_for else case.trials
 
 
 def _spec(

@@ -42,28 +42,25 @@ def review(folder: Path) -> Review:
     """
     run = RunFolder(folder)
     record = read_run_json(run)
-    issue = _issue(run, record["issue"])
+    manifest.check_run(run)
+    issue = catalogue.parse(run.issue, catalogue.read(run.issue), None)
     done = finished_trials(run)
     trials: dict[str, TrialEvidence] = {}
     unread: dict[str, str] = {}
-    for name in record["trials"]:
+    for name, key in record["trials"].items():
         try:
             if name not in done:
                 raise InfraError(f"trial {name} is not finished", f"run again with --out {folder} to finish it")
             manifest.check(done[name])
-            trials[name] = read_trial(done[name])
+            trial = read_trial(done[name])
+            if (trial.record.spec.folder, trial.record.spec.key) != (name, key):
+                raise InfraError(f"{done[name].path} holds another trial", "restore it, or delete it and run again")
+            trials[name] = trial
         except ReproError as error:
             unread[name] = str(error)
     tiers = {fault: Tier(tier) if tier else None for fault, tier in record["faults"].items()}
     verdicts = tuple(_judge(fault, tiers[fault.id], trials, unread) for fault in issue.faults if fault.id in tiers)
     return Review(record["run"], issue, verdicts, trials, unread)
-
-
-def _issue(run: RunFolder, number: int) -> Issue:
-    """The issue as the run knew it; programs are looked up where issues live, since a judge does not run them."""
-    current = catalogue.find(number)
-    text = (run.path / catalogue.FILE_NAME).read_text(encoding="utf-8")
-    return catalogue.parse(run.path / catalogue.FILE_NAME, text, Path(current.folder))
 
 
 def _judge(fault: Fault, tier: Tier | None, trials: dict[str, TrialEvidence], unread: dict[str, str]) -> FaultVerdict:

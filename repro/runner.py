@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import signal
@@ -23,7 +24,7 @@ from repro.evidence import manifest
 from repro.evidence.layout import RunFolder, TrialFolder
 from repro.evidence.read import finished_trials, read_run_json
 from repro.evidence.write import cannot_write, write_json
-from repro.model import Issue, TrialRecord, TrialSpec
+from repro.model import Ending, Issue, TrialRecord, TrialSpec
 from repro.plan import FaultPlan
 
 Progress = Callable[[TrialSpec, TrialRecord | None, str], None]
@@ -76,10 +77,14 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
                     f"{folder.path} holds another run: its {name.replace('_', ' ')} differs",
                     "give another --out, or repeat the options of that run to resume it",
                 )
+        if folder.sums.exists() or finished_trials(folder):
+            manifest.check_run(folder)
+        else:
+            manifest.seal_run(folder)
         return run
     try:
         folder.trials.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(issue.folder) / catalogue.FILE_NAME, folder.path / catalogue.FILE_NAME)
+        shutil.copyfile(Path(issue.folder) / catalogue.FILE_NAME, folder.issue)
     except OSError as error:
         raise cannot_write(folder.path, error) from error
     record: dict[str, Any] = {
@@ -92,6 +97,7 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
         "host": host.facts(),
     }
     write_json(folder.run, record)
+    manifest.seal_run(folder)
     return run
 
 
@@ -106,8 +112,32 @@ def carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) ->
 
     Raises:
         InterruptedRunError: Ctrl-C or SIGTERM came; nothing is left running.
-        InfraError: A trial could not be run.
+        InfraError: A trial could not be run and ``keep_going`` is off, or another process runs trials here.
     """
+    with _alone_in(run.folder):
+        complaints = _carry_out(run, engine, keep_going, progress)
+    if complaints and not keep_going:
+        kept = f"{len(finished_trials(run.folder))} of {len(run.specs)} trials are kept"
+        raise InfraError(str(complaints[0]), f"{kept}; repeat the command with --out {run.folder.path} to finish")
+
+
+@contextmanager
+def _alone_in(folder: RunFolder) -> Iterator[None]:
+    try:
+        lock = folder.lock.open("w")
+    except OSError as error:
+        raise cannot_write(folder.lock, error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InfraError(
+                f"another process runs trials in {folder.path}", "wait for it, or give another --out"
+            ) from None
+        yield
+
+
+def _carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) -> list[ReproError]:
     done = finished_trials(run.folder)
     missing = [spec for spec in run.specs if spec.folder not in done]
     complaints: list[ReproError] = []
@@ -145,15 +175,14 @@ def carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) ->
         except BaseException:
             engine.stop()
             raise
-    if complaints:
-        raise complaints[0]
+    return complaints
 
 
 def _run_one(run: Run, engine: Engine, spec: TrialSpec) -> TrialRecord:
-    part, whole = run.folder.unfinished(spec.folder), run.folder.trial(spec.folder)
+    part, whole = run.folder.unfinished(spec.folder, uuid4().hex[:6]), run.folder.trial(spec.folder)
     try:
-        if part.path.exists():
-            shutil.rmtree(part.path)
+        for cut in run.folder.attempts(spec.folder):
+            shutil.rmtree(cut, ignore_errors=True)
         part.path.mkdir(parents=True)
         write_json(part.spec, spec.to_json())
         # Absolute: the ranks work in a folder of their own.
@@ -161,6 +190,8 @@ def _run_one(run: Run, engine: Engine, spec: TrialSpec) -> TrialRecord:
         if not part.record.exists():
             raise InfraError(f"trial {spec.folder} left no record", "it was stopped; run again to finish")
         record = TrialRecord.from_json(json.loads(part.record.read_text(encoding="utf-8")))
+        if record.ending is Ending.INTERRUPTED:
+            raise InfraError(f"trial {spec.folder} was stopped before its end", "run again to finish")
         manifest.seal(part)
         part.path.rename(whole.path)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 
@@ -34,7 +35,7 @@ def conclude(folder: Path, *, as_json: bool) -> int:
     write_json(run.verdict, verdict)
     write_text(run.report, markdown.render(judged, read_run_json(run)))
     if as_json:
-        print(json.dumps(verdict, ensure_ascii=False))
+        print(json.dumps(verdict, ensure_ascii=not sys.stdout.encoding.lower().startswith("utf")))
     else:
         console.render(judged, str(folder))
     return exit_code(judged.verdicts, judged.issue)

@@ -7,10 +7,14 @@ does not, 2 usage, 3 inconclusive, 4 infrastructure, 5 unsupported here, 130 int
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
 from repro.model import Arm, Tier, Topology
+
+# PYTHONHASHSEED takes no more.
+LARGEST_SEED = 2**32 - 1
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +30,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ranks", type=_ranks, default=(), metavar="all|0,3", help="ranks of a simulated world to start"
     )
-    parser.add_argument("--trials", type=_positive, help="trials of each unfixed case")
+    parser.add_argument("--trials", type=_positive, help="trials of each unfixed case, and of arms named by --arm")
     parser.add_argument("--steps", type=_positive, help="calls of each series in growth measurements")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="deadline of one trial")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="deadline of one trial")
+    parser.add_argument("--seed", type=_seed, default=0, help="of MindSpore, and of Python's hashes (0)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--keep-going", action="store_true", help="go on with other trials after one could not be run")
     parser.add_argument(
@@ -48,14 +52,30 @@ def _ranks(text: str) -> tuple[int, ...]:
     if text == "all":
         return ()
     parts = text.split(",")
-    if not all(part.isdigit() for part in parts):
+    if not all(part.isascii() and part.isdigit() for part in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not `all` or a list such as 0,3")
     return tuple(sorted({int(part) for part in parts}))
 
 
 def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {LARGEST_SEED}")
     return int(text)
 
 
@@ -72,11 +92,11 @@ def run(args: argparse.Namespace) -> int:
     from repro.runner import carry_out, open_run
 
     number, _, fault = args.issue.partition(".")
-    if not number.isdigit() or (fault and not fault.isdigit()):
+    if not number.isdecimal() or not (fault.isdecimal() or args.issue == number):
         raise UsageError(f"{args.issue!r} is not an issue or a fault", "give a number such as 134, or 134.2")
     issue = find(int(number))
     options = Options(
-        faults=(args.issue,) if fault else (),
+        faults=(f"{int(number)}.{int(fault)}",) if fault else (),
         tier=args.tier,
         arms=tuple(args.arm),
         topology=args.topology,

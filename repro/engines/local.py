@@ -12,6 +12,8 @@ from pathlib import Path
 from repro.engines.base import Engine
 from repro.errors import InfraError
 from repro.evidence.layout import TrialFolder
+from repro.launch.process import end_strays
+from repro.launch.supervisor import PARENT_VARIABLE
 from repro.model import TrialSpec
 
 # Beyond the trial's own deadline, for starting, ending and recording it; then the supervisor itself is taken for hung.
@@ -50,31 +52,45 @@ class LocalEngine(Engine):
         cores = len(os.sched_getaffinity(0))
         command = [sys.executable, "-m", "repro.launch.supervisor", str(folder.path), str(program), str(cores)]
         root = str(Path(__file__).resolve().parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
+            PARENT_VARIABLE: str(os.getpid()),
+        }
         with self._lock:
             if self._stopped:
                 return
             # An own session: Ctrl-C in the terminal reaches the harness alone, which then asks each supervisor to stop.
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                    env=environment,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise InfraError(f"cannot start {command[0]}: {error.strerror}", "run `repro doctor`") from error
             self._running.add(process)
         try:
             _, complaint = process.communicate(timeout=spec.timeout_s + SLACK_S)
         except subprocess.TimeoutExpired:
             process.terminate()
-            _, complaint = process.communicate()
+            try:
+                _, complaint = process.communicate(timeout=SLACK_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                _, complaint = process.communicate()
         finally:
             with self._lock:
                 self._running.discard(process)
+        if process.returncode != 0:
+            end_strays("HYPER_REPRO_TRIAL", str(folder.path))
         if process.returncode != 0 and not self._stopped:
-            lines = complaint.strip().splitlines() or [f"exit status {process.returncode}"]
+            lines = complaint.strip().splitlines() or [f"its supervisor ended with status {process.returncode}"]
             raise InfraError(f"trial {spec.folder}: {lines[-1]}")
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 
@@ -91,6 +92,21 @@ class RunFolder:
         return self.path / "run.json"
 
     @property
+    def issue(self) -> Path:
+        """The issue file as it was when the run began: what the run is judged by."""
+        return self.path / "issue.yaml"
+
+    @property
+    def sums(self) -> Path:
+        """Digests of run.json and issue.yaml, which do not change once they are written."""
+        return self.path / "SHA256SUMS"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one process that runs trials here."""
+        return self.path / ".lock"
+
+    @property
     def trials(self) -> Path:
         """One folder a trial; a name with a leading dot is unfinished."""
         return self.path / "trials"
@@ -109,6 +125,13 @@ class RunFolder:
         """The folder of a finished trial."""
         return TrialFolder(self.trials / name)
 
-    def unfinished(self, name: str) -> TrialFolder:
-        """Where a trial is written until it is whole."""
-        return TrialFolder(self.trials / f".{name}.part")
+    def unfinished(self, name: str, attempt: str) -> TrialFolder:
+        """Where a trial is written until it is whole.
+
+        Each attempt has a folder of its own: what an attempt that was cut still writes must not reach the next one.
+        """
+        return TrialFolder(self.trials / f".{name}.{attempt}.part")
+
+    def attempts(self, name: str) -> list[Path]:
+        """Folders of attempts at a trial that did not become whole."""
+        return sorted(self.trials.glob(f".{escape(name)}.*.part"))

@@ -14,6 +14,7 @@ from repro.evidence.types import RaisedError, RankEvidence, TrialEvidence, Windo
 from repro.model import Phase, TrialRecord
 
 TAIL = 16_000
+_RUN_KEYS = {"run": str, "issue": int, "trials": dict, "faults": dict, "packages": dict, "argv": list, "host": dict}
 
 
 def tail(path: Path, size: int = TAIL) -> str:
@@ -38,20 +39,34 @@ def read_events(path: Path) -> tuple[Mapping[str, Any], ...]:
     events = []
     for number, line in enumerate(lines, 1):
         try:
-            if line:
-                events.append(json.loads(line))
+            event = json.loads(line or "{}")
         except json.JSONDecodeError as error:
             if number < len(lines):
                 raise InfraError(
                     f"{path}:{number}: not JSON: {error.msg}", "the evidence was edited or damaged"
                 ) from error
+            break
+        if not isinstance(event, dict):
+            raise InfraError(f"{path}:{number}: not an event: {line[:80]}", "the evidence was edited or damaged")
+        events += [event] if event else []
     return tuple(events)
 
 
 def last_phase(path: Path) -> Phase:
-    """The last phase that a rank entered, by its own marks."""
-    phases = [event["phase"] for event in read_events(path) if event.get("event") == "phase"]
-    return Phase(phases[-1]) if phases else Phase.BEFORE_BODY
+    """The last phase that a rank entered, by its own marks.
+
+    Lines that do not parse are passed over: the supervisor asks, and must be able to record a trial on a bad disk.
+    """
+    if not path.exists():
+        return Phase.BEFORE_BODY
+    phase = Phase.BEFORE_BODY
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            event = json.loads(line or "{}")
+            phase = Phase(event["phase"]) if event.get("event") == "phase" else phase
+        except (ValueError, KeyError, AttributeError, TypeError):
+            continue
+    return phase
 
 
 def read_error(path: Path) -> RaisedError | None:
@@ -75,21 +90,21 @@ def read_windows(path: Path) -> tuple[Window, ...]:
     """The windows of samples.csv; a last row that a kill cut short is left out.
 
     Raises:
-        InfraError: A row before the last does not parse.
+        InfraError: A whole row does not parse.
     """
     if not path.exists():
         return ()
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    # A number that was cut short is still a number, so a line counts only with its end.
+    text = path.read_text(encoding="utf-8", errors="replace")
+    rows = list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
     windows = []
     for number, row in enumerate(rows, 1):
         try:
             windows.append(_window(row))
-        except (ValueError, TypeError, KeyError) as error:
-            if number < len(rows):
-                raise InfraError(
-                    f"{path}:{number + 1}: not a sample: {error}", "the evidence was edited or damaged"
-                ) from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InfraError(
+                f"{path}:{number + 1}: not a sample: {error}", "the evidence was edited or damaged"
+            ) from error
     return tuple(windows)
 
 
@@ -152,6 +167,9 @@ def read_run_json(folder: RunFolder) -> dict[str, Any]:
         raise InfraError(f"{folder.run}: not JSON: {error}", "it was edited or cut; restore it or run again") from error
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise InfraError(f"{folder.run}: not a run of schema_version 1", "use the version of hyper-repro that wrote it")
+    for key, kind in _RUN_KEYS.items():
+        if not isinstance(data.get(key), kind):
+            raise InfraError(f"{folder.run}: {key} is missing or no {kind.__name__}", "it was edited; restore it")
     return data
 
 

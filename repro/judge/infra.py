@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from repro.evidence.types import TrialEvidence
 from repro.model import Ending, Phase, RankOutcome
 
+# SIGHUP, SIGINT, SIGKILL, SIGTERM: a program does not die of these by its own fault.
+SENT_FROM_OUTSIDE = (1, 2, 9, 15)
 SIGKILL = 9
-SIGTERM = 15
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ def trouble(trial: TrialEvidence) -> str:
     first = next((outcome for outcome in record.ranks if outcome.rank == record.first_failing), None)
     if first is not None:
         return _trouble_of(trial, first)
+    started = {outcome.rank for outcome in record.ranks}
+    missing = [rank for rank in record.spec.ranks or range(record.spec.topology.world) if rank not in started]
+    if missing:
+        return f"rank {missing[0]} was never started: {_last_line(trial.launcher_tail) or 'see launcher.log'}"
     unexplained = [outcome for outcome in record.ranks if outcome.killed]
     if unexplained:
         return f"rank {unexplained[0].rank} was ended although none had failed before it"
@@ -73,9 +78,9 @@ def trouble(trial: TrialEvidence) -> str:
 
 
 def _trouble_of(trial: TrialEvidence, first: RankOutcome) -> str:
-    if first.signal in (SIGKILL, SIGTERM):
+    if first.signal in SENT_FROM_OUTSIDE:
         killed = f"rank {first.rank} was killed from outside by signal {first.signal}, {first.phase}"
-        return f"{killed}; out of memory? see dmesg"
+        return f"{killed}; out of memory? see dmesg" if first.signal == SIGKILL else killed
     evidence = trial.ranks.get(first.rank)
     words = {"rank": "", "scheduler": trial.scheduler_tail}
     if evidence is not None:

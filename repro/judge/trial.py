@@ -37,7 +37,7 @@ class Finding:
 
 def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
     """Judge a trial. Growth and ceiling oracles only learn here whether the trial ran to its end."""
-    marks = tuple(sorted({c["name"] for r in trial.ranks.values() for c in _checks(r) if c["fault"]}))
+    marks = tuple(sorted({str(c["name"]) for r in trial.ranks.values() for c in _checks(r) if c["fault"]}))
     hit = _hit(trial, oracle)
     if hit:
         return Finding(Kind.HIT, hit, marks)
@@ -47,6 +47,9 @@ def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
     first = _first_failing(trial)
     if first is not None:
         return Finding(Kind.OTHER, f"rank {first.rank} {first.phase}: {first.reason}", marks)
+    early = next((o for o in trial.record.ranks if o.phase in (Phase.BEFORE_BODY, Phase.IN_BODY)), None)
+    if early is not None:
+        return Finding(Kind.OTHER, f"rank {early.rank} left with exit code 0 {early.phase}, before its end", marks)
     wrong = [f"rank {rank}: {c['name']}" for rank, r in sorted(trial.ranks.items()) for c in _checks(r) if not c["ok"]]
     if wrong and not isinstance(oracle, CrashOracle):
         return Finding(Kind.OTHER, f"a check failed in another way than the fault would: {wrong[0]}", marks)
@@ -56,7 +59,8 @@ def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
 
 
 def _checks(rank: RankEvidence) -> list[dict[str, Any]]:
-    return [dict(event) for event in rank.events if event.get("event") == "check"]
+    checks = [dict(event) for event in rank.events if event.get("event") == "check"]
+    return [check for check in checks if check.keys() >= {"name", "ok", "fault"}]
 
 
 def _first_failing(trial: TrialEvidence) -> RankOutcome | None:
@@ -80,7 +84,7 @@ def _raised(trial: TrialEvidence, oracle: ExceptionOracle) -> str:
     error = trial.ranks[first.rank].error if first is not None and first.rank in trial.ranks else None
     if first is None or error is None or error.type != oracle.type or oracle.text not in error.message:
         return ""
-    if not _passes_through(error, oracle.frames):
+    if not error.frames or not _passes_through(error, oracle.frames):
         return ""
     surfaced = next((frame for frame in reversed(error.frames) if frame[2] in oracle.frames), error.frames[-1])
     said = error.message.strip().splitlines()[0]

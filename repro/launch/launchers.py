@@ -20,6 +20,8 @@ RANK_COMMAND = [sys.executable, "-m", "repro.probes.rank"]
 # defaults (600 and 300) are made for clusters; with them a failed trial takes minutes to end.
 TOPOLOGY_TIMEOUT_S = 30
 NODE_TIMEOUT_S = 8
+# What a cluster job around the harness may have set: a rank must not take itself for the scheduler of that job.
+OF_ANOTHER_JOB = ("MS_ROLE", "MS_NODE_ID", "MS_WORKER_NUM", "MS_SCHED_", "RANK_", "DEVICE_ID")
 
 
 @dataclass
@@ -60,7 +62,7 @@ def base_environment(spec: TrialSpec, folder: TrialFolder, program: Path) -> dic
     if spec.calls:
         # Without the thread cache and with one arena, malloc in use is exact and slopes repeat to the byte.
         ours |= {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
-    return {**os.environ, **ours}
+    return {**{name: value for name, value in os.environ.items() if not name.startswith(OF_ANOTHER_JOB)}, **ours}
 
 
 def rank_environment(spec: TrialSpec, base: Mapping[str, str], rank: int, port: int | None) -> dict[str, str]:

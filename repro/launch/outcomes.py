@@ -9,8 +9,10 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from repro.errors import InfraError
 from repro.evidence.layout import RankFolder, TrialFolder
 from repro.evidence.read import last_phase, read_error, tail
+from repro.evidence.types import RaisedError
 from repro.launch.launchers import Launched
 from repro.launch.process import Exit
 from repro.model import RankOutcome, TrialSpec
@@ -98,14 +100,30 @@ def _reason(folder: RankFolder, ended: Exit | None, killed: bool) -> str:
         return ""
     if killed:
         return "ended by the launcher"
-    error = read_error(folder.error)
+    error = _error(folder)
     lines = (error.message if error else tail(folder.stderr, 4000)).strip().splitlines()
     if ended and ended.signal is not None:
-        return f"signal {ended.signal} ({signal.Signals(ended.signal).name})"
+        return f"signal {ended.signal} ({signal_name(ended.signal)})"
     if error:
         return f"{error.type}: {lines[0] if lines else ''}"
     last = lines[-1] if lines else "nothing on standard error"
     return f"exit code {ended.code if ended else '?'}: {last}"
+
+
+def _error(folder: RankFolder) -> RaisedError | None:
+    """What the rank raised; None too if it was cut while writing that down, which must not lose the trial."""
+    try:
+        return read_error(folder.error)
+    except InfraError:
+        return None
+
+
+def signal_name(number: int) -> str:
+    """Such as SIGSEGV; real-time signals have no name of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
 def first_failing(ranks: Sequence[RankOutcome]) -> int | None:

@@ -128,8 +128,27 @@ def signal_all(processes: Sequence[psutil.Process], number: int) -> None:
     for process in processes:
         try:
             process.send_signal(number)
-        except psutil.NoSuchProcess:
+        except psutil.Error:
             continue
+
+
+def end_strays(variable: str, value: str) -> None:
+    """Kill every process on this machine that was started with ``variable=value`` in its environment.
+
+    For what a supervisor that was itself killed could not end: children of a rank that left its process group.
+    """
+    for _ in range(3):
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(variable) == value and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        if not found:
+            return
+        signal_all(found, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def end_tree(grace_s: float, seen: Callable[[Exit], None]) -> None:

@@ -8,6 +8,7 @@ dies takes neither it nor the harness along.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -40,6 +41,8 @@ SCHEDULER_SETTLE_S = 2.5
 LOG_LIMIT = 64 << 20
 PORT_TAKEN = b"Failed to init the tcp server"
 PORT_ATTEMPTS = 3
+# Pid of the process that asks for the trial, where it is on this machine.
+PARENT_VARIABLE = "HYPER_REPRO_PARENT"
 
 
 class Supervisor:
@@ -71,13 +74,13 @@ class Supervisor:
         """Run the trial and return its record."""
         start = time.time()
         taken: set[int] = set()
-        for _ in range(PORT_ATTEMPTS):
+        for attempt in range(1, PORT_ATTEMPTS + 1):
             if not needs_port(self._spec):
                 return self._attempt(start, None)
             with reserved_port(frozenset(taken)) as port:
                 record = self._attempt(start, port)
-            if record.ending is not Ending.LAUNCH_FAILED:
-                return record
+            if record.ending is not Ending.LAUNCH_FAILED or attempt == PORT_ATTEMPTS:
+                break
             taken.add(port)
             outcomes.clear(self._folder)
         return record
@@ -85,9 +88,15 @@ class Supervisor:
     def _attempt(self, start: float, port: int | None) -> TrialRecord:
         self._exits.clear()
         self._cut_at = self._failed_at = None
-        self._launched = launch(self._spec, self._folder, self._program, port, self._slots)
-        ending, detail = self._watch(port)
+        try:
+            self._launched = launch(self._spec, self._folder, self._program, port, self._slots)
+            ending, detail = self._watch(port)
+        except BaseException:
+            # Half a trial may be running: the ranks that did start must not outlive the complaint.
+            end_tree(0.2, self._note)
+            raise
         if ending is Ending.DEADLINE:
+            self._cut_at = time.time()
             self._ask_for_stacks()
         if self._cut_at is None and descendants():
             self._cut_at = time.time()
@@ -209,6 +218,8 @@ def main(arguments: list[str]) -> int:
     """Entry point; returns 0 if the trial could be run, whatever came of it."""
     become_subreaper()
     die_with_parent(signal.SIGTERM)
+    if os.environ.get(PARENT_VARIABLE, str(os.getppid())) != str(os.getppid()):
+        return InfraError.exit_code  # Whoever asked was gone before the kernel was told to say so.
     folder, program, slots = arguments
     try:
         supervise(TrialFolder(Path(folder)), Path(program), int(slots))

@@ -46,7 +46,13 @@ class Context:
             init_process_group()
 
     def record(self, event: str, **values: Any) -> None:
-        """Append an event of the case's own to events.jsonl."""
+        """Append an event of the case's own to events.jsonl.
+
+        Raises:
+            ValueError: The name is one that the harness itself writes.
+        """
+        if event in ("phase", "check"):
+            raise ValueError(f"event {event!r} is the harness's own; use another name, or context.check")
         self._events.write(event, **values)
 
     def check(self, name: str, ok: bool, fault: bool, **values: Any) -> None:

@@ -95,7 +95,9 @@ def _write_error(path: Path, error: Exception) -> None:
     frames = [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
     issued = getattr(error, "issued_at", ())
     data = {"type": type(error).__name__, "message": str(error)[:MESSAGE_LIMIT], "frames": frames, "issued_at": issued}
-    path.write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8")
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8", errors="backslashreplace")
+    part.rename(path)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ _ORDER = (INFRASTRUCTURE, INCONCLUSIVE, OPPOSITE, UNSUPPORTED, SHOWN)
 def exit_code(verdicts: Sequence[FaultVerdict], issue: Issue) -> int:
     """The most pressing code among the verdicts.
 
-    For a fault that is said to be bounded, BOUNDED is the verdict the command is for.
+    For a fault that is said to be bounded, BOUNDED is the verdict the command is for. No verdict at all shows nothing.
     """
     bounded = {fault.id for fault in issue.faults if isinstance(fault.oracle, CeilingOracle)}
     codes = set()
@@ -34,4 +34,4 @@ def exit_code(verdicts: Sequence[FaultVerdict], issue: Issue) -> int:
             codes.add(SHOWN if verdict.verdict is Verdict.BOUNDED else OPPOSITE)
         else:
             codes.add(_CODES[verdict.verdict])
-    return next((code for code in _ORDER if code in codes), SHOWN)
+    return next((code for code in _ORDER if code in codes), INCONCLUSIVE)
