@@ -71,7 +71,7 @@ class Runtime:
 
     @property
     def quiet_library(self) -> Path:
-        """The library that turns off MindSpore's execute-order tracker."""
+        """The library that a rank loads before MindSpore: no execute-order tracker, real pinned memory."""
         return self.root / "libhyper_repro_quiet.so"
 
     @property
@@ -219,7 +219,7 @@ def _build_into(runtime: Runtime, wheel: Wheel) -> None:
     (objects / "empty.c").write_text("typedef int empty;\n")
     for name in sorted({*_OPENED, *wanted.libraries} - {"libascendcl.so"}):
         _link(_C, runtime.libraries / name, [objects / "empty.c", library], "-Wl,--no-as-needed")
-    _link(_CXX, runtime.quiet_library, [source / "quiet.cc"])
+    _link(_C, runtime.quiet_library, [source / "preload.c"])
     missing = wanted.linked - nm([library], "--defined-only")
     if missing:
         raise InfraError(f"built, but without {', '.join(sorted(missing)[:5])}")

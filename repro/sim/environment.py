@@ -66,10 +66,11 @@ def process_environment(world_size: int, rank: int, runtime: Runtime | None = No
 
 
 def preload_quiet() -> bool:
-    """Turns off MindSpore's execute-order tracker in this process; call it before ``import mindspore``.
+    """Loads images/cann-sim/preload.c into this process; call it before ``import mindspore``.
 
-    Without it a simulated rank keeps 600 to 700 B for every collective and writes ``rank_N/execute_order`` into its
-    working directory, which hardware does not.
+    It turns off MindSpore's execute-order tracker (which keeps 600 to 700 B for every collective and writes
+    ``rank_N/execute_order`` into the working directory), gives ``pin_memory`` real memory (without it: a crash) and
+    lets events be over (without it they never are, and async collectives take quadratic time).
 
     Returns:
         False on a tier where there is nothing to load (the variable HYPER_REPRO_SIM_PRELOAD is not set).

@@ -21,6 +21,7 @@ PLUGIN_LIBRARIES = (
     "plugin/libmindspore_ops_ascend.so",
     "plugin/ascend/libmindspore_ascend_res_manager.so",
     "plugin/ascend/libmindspore_graph_ir.so",
+    "libmindspore_ge_backend.so",
     "plugin/ascend/libd_collective.so",
     "plugin/ascend/ms_kernels_symmetric_memory/shmem/shmem/lib/libshmem.so",
 )

@@ -79,6 +79,19 @@ def test_a_rank_that_calls_an_unserved_symbol_ends_with_its_code(tmp_path: Path)
     assert "unserved CANN symbol HcclAllReduce was called" in done.stderr.splitlines()[-1]
 
 
+def test_a_path_of_mindspore_without_stand_in_ends_with_the_line(tmp_path: Path) -> None:
+    require_sim()
+    program = """
+    @ms.jit(backend="GE")
+    def add_one(x):
+        return x + 1
+    add_one(mint.ones((2,)))
+    """
+    done = run_rank(tmp_path, program)
+    assert done.returncode == EXIT_UNSERVED, explain(done)
+    assert "unserved CANN symbol ge::" in done.stderr.splitlines()[-1]
+
+
 def test_what_is_served_generically_answers_success(runtime: Runtime) -> None:
     for symbol in runtime.symbols()["generic"]:
         assert call_in_child(runtime.libraries / "libascendcl.so", symbol) == (0, ""), symbol
