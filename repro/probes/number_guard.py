@@ -75,7 +75,7 @@ def _reader(name: str, original: Any, package: str) -> Any:
 
     @functools.wraps(original)
     def read(tensor: Any, *arguments: Any, **options: Any) -> Any:
-        caller = sys._getframe(1)  # noqa: SLF001 - the way to know who called, at no cost
+        caller = sys._getframe(1)
         # MindSpore reads its own tensors while it works: indices, checkpoints, object collectives.
         inside = caller.f_code.co_filename.startswith(package)
         if not inside and not reading_metadata() and _simulated(tensor):
