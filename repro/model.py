@@ -193,6 +193,7 @@ class Case:
         calls: For growth and ceiling: calls of each series in all.
         window: Calls between two samples.
         calls_per_step: How many of the counted calls one step of the loop makes, such as 133 applies.
+        environment: Variables of the ranks, beyond what the launcher sets.
         collectives: False where the ranks need no communication, so that no scheduler is started for them.
         oracle: Overrides the fault's oracle for this case; None to use the fault's.
         says: One line on what the case is.
@@ -212,6 +213,7 @@ class Case:
     trials: int = 1
     timeout_s: float = 60.0
     collectives: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
     oracle: Oracle | None = None
     says: str = ""
 
@@ -271,6 +273,7 @@ class TrialSpec:
     index: int
     timeout_s: float
     collectives: bool
+    environment: Mapping[str, str]
     seed: int
     fixes: str = "none"
     ranks: tuple[int, ...] = ()

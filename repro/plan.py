@@ -146,6 +146,7 @@ def _spec(
         index=index,
         timeout_s=options.timeout_s or case.timeout_s,
         collectives=case.collectives,
+        environment=dict(case.environment),
         seed=options.seed,
         fixes=fault.id if arm is Arm.FIXED else "none",
     )

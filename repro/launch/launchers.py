@@ -62,7 +62,8 @@ def base_environment(spec: TrialSpec, folder: TrialFolder, program: Path) -> dic
     if spec.calls:
         # Without the thread cache and with one arena, malloc in use is exact and slopes repeat to the byte.
         ours |= {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
-    return {**{name: value for name, value in os.environ.items() if not name.startswith(OF_ANOTHER_JOB)}, **ours}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_ANOTHER_JOB)}
+    return {**kept, **ours, **spec.environment}
 
 
 def rank_environment(spec: TrialSpec, base: Mapping[str, str], rank: int, port: int | None) -> dict[str, str]:

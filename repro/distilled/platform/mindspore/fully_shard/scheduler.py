@@ -23,7 +23,12 @@ class MindSporeHSDPSchedulerV2:
     Args:
         cell: The layer.
         state: Its parameters' state.
+
+    Attributes:
+        post_backward_function: The custom Function around the layer's inputs.
     """
+
+    post_backward_function = PostBackwardFunction
 
     def __init__(self, cell: ms.nn.Cell, state: MindSporeHSDPStateV2) -> None:
         self.cell = cell
@@ -42,7 +47,7 @@ class MindSporeHSDPSchedulerV2:
         tensors = _flat(inputs)
         if not any(tensor._requires_grad for tensor in tensors):
             return inputs
-        outputs = PostBackwardFunction.apply(self, *tensors)
+        outputs = self.post_backward_function.apply(self, *tensors)
         return tuple(_flat(outputs))
 
     def _forward_hook(self, cell: ms.nn.Cell, inputs: Tensors, outputs: Tensors) -> None:
