@@ -119,7 +119,9 @@ def case(context: Context) -> None:
     if context.world > 1:
         context.init_collectives()
     first, rest = UNITS[mechanism]
-    mesh = DeviceMesh(range(context.world), ["dp"], context.rank)
+    # On the host, so that it can be read back where the device is simulated: the mesh is no part of this fault.
+    with ms.DeviceCtx("CPU"):
+        mesh = DeviceMesh(range(context.world), ["dp"], context.rank)
     layers = [ms.nn.Dense(WIDTH, WIDTH, has_bias=False) for _ in range(LAYERS)]
     reduce = _reducer(context.world)
     units = [_shard(rest if index else first, layer, mesh, reduce) for index, layer in enumerate(layers)]
