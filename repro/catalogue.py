@@ -197,7 +197,8 @@ def _check_schema(data: Any, marks: _Marks) -> None:
     errors = list(_validator().iter_errors(data))
     if not errors:
         return
-    error = max(errors, key=relevance)
+    # A mistyped key is also a missing one; what was typed says more.
+    error = next((each for each in errors if each.validator == "additionalProperties"), max(errors, key=relevance))
     while error.context:
         error = max(error.context, key=relevance)
     steps = list(error.absolute_path)
@@ -256,6 +257,7 @@ def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, fold
         oracle=_oracle(data["oracle"]),
         prefer=tuple(Tier(tier) for tier in data["prefer"]),
         cases=cases,
+        on_request=data.get("on_request", False),
         limits={Tier(tier): text for tier, text in data.get("limits", {}).items()},
     )
 
@@ -279,17 +281,19 @@ def _check_meaning(issue: Issue, marks: _Marks) -> None:
 
 
 def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: _Marks) -> None:
-    measured = isinstance(fault.oracle, GrowthOracle | CeilingOracle)
-    if case.oracle is not None and (measured or isinstance(case.oracle, GrowthOracle | CeilingOracle)):
-        raise marks.error([*at, "oracle"], "cases of a measured fault share its oracle; no other may measure")
-    roles = set(case.series)
-    if isinstance(fault.oracle, GrowthOracle) and roles != {"case", "clean", "planted"}:
+    oracle, roles = fault.oracle_of(case), set(case.series)
+    measures = isinstance(oracle, GrowthOracle | CeilingOracle)
+    if measures and oracle.kind != fault.oracle.kind:
+        raise marks.error(
+            [*at, "oracle"], f"{oracle.kind} cannot be judged in a fault whose oracle is {fault.oracle.kind}"
+        )
+    if isinstance(oracle, GrowthOracle) and not roles >= {"case", "clean", "planted"}:
         raise marks.error(at, "a growth verdict needs series: case, clean and planted")
-    if isinstance(fault.oracle, CeilingOracle) and roles != {"case"}:
+    if isinstance(oracle, CeilingOracle) and roles != {"case"}:
         raise marks.error(at, "a ceiling verdict needs series: case alone; its controls are cases of their own")
-    if not measured and roles:
-        raise marks.error([*at, "series"], f"oracle {fault.oracle.kind} does not measure; its program defines case()")
-    if measured and case.calls < case.window:
+    if not measures and roles:
+        raise marks.error([*at, "series"], f"oracle {oracle.kind} does not measure; its program defines case()")
+    if measures and case.calls < case.window:
         raise marks.error([*at, "calls"], f"{case.calls} calls do not fill a window of {case.window}")
 
 

@@ -226,6 +226,7 @@ class Fault:
         id: Such as ``134.1``.
         prefer: Tiers on which it can be judged, best first.
         limits: What a tier cannot show of it.
+        on_request: True if it is run only when it is named.
     """
 
     id: str
@@ -234,6 +235,7 @@ class Fault:
     prefer: tuple[Tier, ...]
     cases: tuple[Case, ...]
     limits: Mapping[Tier, str] = field(default_factory=dict)
+    on_request: bool = False
 
     def oracle_of(self, case: Case) -> Oracle:
         """The oracle that a case is judged by: its own, or the fault's."""

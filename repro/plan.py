@@ -51,7 +51,7 @@ def chosen_faults(issue: Issue, wanted: Sequence[str]) -> list[Fault]:
     for name in wanted:
         if name not in known:
             raise UsageError(f"issue {issue.number} has no fault {name}", f"it has {', '.join(known)}")
-    return [known[name] for name in wanted] if wanted else list(issue.faults)
+    return [known[name] for name in wanted] if wanted else [fault for fault in issue.faults if not fault.on_request]
 
 
 def choose_tier(fault: Fault, asked: Tier | None, available: Sequence[Tier]) -> Tier | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from repro.evidence.types import TrialEvidence, Window
 from repro.judge.ceiling import CeilingState, judge_ceiling, with_control
@@ -29,6 +29,18 @@ _PRESSING = (
     GrowthState.BOUNDED,
     GrowthState.NO_LEAK,
 )
+
+
+_PRESSING_OF_LONG_RUNS = (
+    CeilingState.LEAK,
+    CeilingState.CONTROL_FAILED,
+    CeilingState.INCONCLUSIVE,
+    CeilingState.BOUNDED,
+    CeilingState.FLAT,
+)
+
+
+_CONTROLS = ("clean", "planted")
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ def judge(fault: Fault, tier: Tier, judged: Judged) -> FaultVerdict:
         verdict=result.verdict,
         tier=tier,
         subject=Subject.DISTILLED,
-        trials=sum(len(trials) for case, trials, _ in judged.values() if case.arm is not Arm.CLEAN),
+        trials=sum(len(trials) for case, trials, _ in judged.values() if case.series and case.arm is not Arm.CLEAN),
         hits=result.hits,
         limits=fault.limits.get(tier, ""),
         why=result.why,
@@ -79,7 +91,7 @@ def _cut_short(judged: Judged) -> _Result | None:
 
 def _measured(fault: Fault, judged: Judged) -> _Result:
     if isinstance(fault.oracle, GrowthOracle):
-        return _growth(fault.oracle, judged)
+        return _growth(fault, judged)
     if isinstance(fault.oracle, CeilingOracle):
         return _ceiling(fault.oracle, judged)
     raise TypeError(f"{fault.id}: {fault.oracle.kind} is not an oracle of growth")
@@ -89,33 +101,69 @@ def _series(trial: TrialEvidence, rank: int) -> tuple[Window, ...]:
     return trial.ranks[rank].windows
 
 
-def _finding(trials: Sequence[TrialEvidence], oracle: GrowthOracle) -> GrowthFinding:
+def _finding(trials: Sequence[TrialEvidence], oracle: GrowthOracle, role: str = "case") -> GrowthFinding:
+    """The finding on one series of the trials, the case itself or another that was measured beside it."""
     ranks = sorted(trials[0].ranks)
-    return combine_ranks({rank: pool([_series(trial, rank) for trial in trials], oracle) for rank in ranks})
+    return combine_ranks({rank: pool([_as_case(_series(t, rank), role) for t in trials], oracle) for rank in ranks})
 
 
-def _growth(oracle: GrowthOracle, judged: Judged) -> _Result:
-    findings = {name: (case, trials, _finding(trials, oracle)) for name, (case, trials, _) in judged.items()}
-    lines = tuple(_line(case, finding, oracle) for case, _, finding in findings.values())
-    cases = [item for item in findings.values() if item[0].arm is not Arm.CLEAN]
+def _as_case(windows: Sequence[Window], role: str) -> list[Window]:
+    kept = [window for window in windows if window.series in (role, *_CONTROLS)]
+    return [replace(window, series="case") if window.series == role else window for window in kept]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A case with series, and what they say."""
+
+    case: Case
+    trials: int
+    oracle: GrowthOracle
+    finding: GrowthFinding
+    lines: tuple[str, ...]
+
+
+def _measure(fault: Fault, case: Case, trials: Sequence[TrialEvidence]) -> _Measured:
+    oracle = fault.oracle_of(case)
+    if not isinstance(oracle, GrowthOracle):
+        raise TypeError(f"{case.name}: {oracle.kind} is not an oracle of growth, but the case has series")
+    finding = _finding(trials, oracle)
+    lines = [_line(case, finding, oracle)]
+    for role in case.series:
+        if role not in ("case", *_CONTROLS):
+            other = _finding(trials, oracle, role)
+            lines.append(f"{case.name}, {role}: {_signed(other.slope)} {oracle.unit} {_interval(other)}")
+    return _Measured(case, len(trials), oracle, finding, tuple(lines))
+
+
+def _growth(fault: Fault, judged: Judged) -> _Result:
+    measured = [_measure(fault, case, trials) for case, trials, _ in judged.values() if case.series]
+    lines = tuple(line for item in measured for line in item.lines)
+    lines += tuple(_witness(case, findings) for case, _, findings in judged.values() if not case.series)
+    cases = [item for item in measured if item.case.arm is not Arm.CLEAN]
     if not cases:
         return _Result(Verdict.INCONCLUSIVE, "only controls were run", controls=lines)
-    for case, _, finding in findings.values():
-        if case.arm is Arm.CLEAN and finding.state is GrowthState.LEAK:
-            why = f"the clean control {case.name} grows too: {finding.why}"
+    for item in measured:
+        if item.case.arm is Arm.CLEAN and item.finding.state is GrowthState.LEAK:
+            why = f"the clean control {item.case.name} grows too: {item.finding.why}"
             return _Result(Verdict.INCONCLUSIVE, why, controls=lines)
-    case, _, finding = min(cases, key=lambda item: _PRESSING.index(item[2].state))
-    state = finding.state
-    why = f"{case.name}: {finding.why}"
-    if state is GrowthState.NO_LEAK:
+    first = min(cases, key=lambda item: _PRESSING.index(item.finding.state))
+    oracle, finding = first.oracle, first.finding
+    why = f"{first.case.name}: {finding.why}"
+    if finding.state is GrowthState.NO_LEAK:
         # Nothing below the floor is called a leak, so nothing below it is excluded either.
-        bound = max(oracle.floor, *(item[2].ci95[1] for item in cases))
+        bound = max(oracle.floor, *(item.finding.ci95[1] for item in cases))
         why = f"growth above {bound:.2f} {oracle.unit} is excluded at 95%; {why}"
-    elif state is GrowthState.LEAK and oracle.reported is not None:
+    elif finding.state is GrowthState.LEAK and oracle.reported is not None:
         why = f"{why}; the report has {oracle.reported:g} {oracle.unit}"
-    hits = sum(len(trials) for _, trials, found in cases if found.state is GrowthState.LEAK)
+    hits = sum(item.trials for item in cases if item.finding.state is GrowthState.LEAK)
     measure = Measure(f"{oracle.measure} a call above the clean control", finding.slope, finding.ci95, oracle.unit)
-    return _Result(_VERDICTS[state], why, hits, measure, lines)
+    return _Result(_VERDICTS[finding.state], why, hits, measure, lines)
+
+
+def _witness(case: Case, findings: Sequence[Finding]) -> str:
+    """A case that measures no series but shows something else of the fault, such as the native site."""
+    return f"{case.name} ({case.arm}): {findings[0].kind}: {findings[0].why}"
 
 
 def _line(case: Case, finding: GrowthFinding, oracle: GrowthOracle) -> str:
@@ -127,18 +175,32 @@ def _line(case: Case, finding: GrowthFinding, oracle: GrowthOracle) -> str:
     )
 
 
+def _interval(finding: GrowthFinding) -> str:
+    return f"[{_signed(finding.ci95[0])}, {_signed(finding.ci95[1])}]"
+
+
 def _signed(value: float) -> str:
     return f"{value:+.2f}" if math.isfinite(value) else "unknown"
 
 
 def _ceiling(oracle: CeilingOracle, judged: Judged) -> _Result:
-    runs = [(case, judge_ceiling(_series(trials[0], 0), oracle)) for case, trials, _ in judged.values()]
+    runs = [
+        (case, judge_ceiling(_series(trial, min(trial.ranks)), oracle))
+        for case, trials, _ in judged.values()
+        for trial in trials
+    ]
     lines = tuple(f"{case.name} ({case.arm}): {found.state}: {found.why}" for case, found in runs)
-    by_arm = {case.arm: found for case, found in runs}
-    found = by_arm.get(Arm.UNFIXED) or by_arm.get(Arm.FIXED)
-    if found is None:
+    cases = [found for case, found in runs if case.arm in (Arm.UNFIXED, Arm.FIXED)]
+    if not cases:
         return _Result(Verdict.INCONCLUSIVE, "only controls were run", controls=lines)
-    planted, clean = by_arm.get(Arm.PLANTED), by_arm.get(Arm.CLEAN)
+    found = min(cases, key=lambda each: _PRESSING_OF_LONG_RUNS.index(each.state))
+    planted = next((each for case, each in runs if case.arm is Arm.PLANTED), None)
+    # The control that is least flat decides.
+    clean = min(
+        (each for case, each in runs if case.arm is Arm.CLEAN),
+        key=lambda each: _PRESSING_OF_LONG_RUNS.index(each.state),
+        default=None,
+    )
     if planted is None or clean is None:
         return _Result(Verdict.INCONCLUSIVE, "a control was not run", controls=lines)
     if clean.state is not CeilingState.FLAT:

@@ -110,8 +110,7 @@ def _lost(trial: TrialEvidence) -> str:
     for rank, evidence in sorted(trial.ranks.items()):
         lost = [check for check in _checks(evidence) if check["fault"] and not check["ok"]]
         if lost:
-            worst = lost[0]
-            return f"rank {rank}: {worst['name']} holds the unreduced value, off by {worst.get('largest_difference')}"
+            return f"rank {rank}: {lost[0]['name']}: {lost[0].get('says') or 'as the fault leaves it'}"
     return ""
 
 

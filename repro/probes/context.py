@@ -55,16 +55,17 @@ class Context:
             raise ValueError(f"event {event!r} is the harness's own; use another name, or context.check")
         self._events.write(event, **values)
 
-    def check(self, name: str, ok: bool, fault: bool, **values: Any) -> None:
+    def check(self, name: str, ok: bool, fault: bool, says: str = "", **values: Any) -> None:
         """Record a comparison with a reference.
 
         Args:
             name: What was compared.
             ok: True if it equals the reference.
             fault: True if it equals what the fault would leave there, such as the unreduced value.
+            says: What was found, in words for the report.
             values: Anything that helps a reader, such as the largest difference.
         """
-        self._events.write("check", name=name, ok=bool(ok), fault=bool(fault), **values)
+        self._events.write("check", name=name, ok=bool(ok), fault=bool(fault), says=says, **values)
 
     def count(self, name: str, reader: Callable[[], int]) -> None:
         """Register a counter of live objects that the meter reads with every sample."""

@@ -77,8 +77,8 @@ class CallbackProbe:
         inside = dict(self._inside)
         self._context.check(QUEUED_INSIDE, ok=not inside, fault=bool(inside), queued=self._queued, callbacks=inside)
         names = {code.co_qualname: count for code, count in left.items()}
-        values = {"queued": self._queued, "unrun": left.total(), "unwatched": self._unwatched, "callbacks": names}
-        self._context.check(UNRUN, ok=not left, fault=bool(left), **values)
+        more: dict[str, Any] = {"queued": self._queued, "unrun": left.total(), "unwatched": self._unwatched}
+        self._context.check(UNRUN, ok=not left, fault=bool(left), callbacks=names, **more)
         self._pending.clear()
         self._inside.clear()
         self._queued = self._unwatched = 0

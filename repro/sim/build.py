@@ -75,6 +75,11 @@ class Runtime:
         return self.root / "libhyper_repro_quiet.so"
 
     @property
+    def events_library(self) -> Path:
+        """The library that counts the events of MindSpore's resource manager (``repro.sim.events``)."""
+        return self.root / "libhyper_repro_events.so"
+
+    @property
     def is_built(self) -> bool:
         """Tells whether it is there, whole."""
         return (self.root / _MARKER).is_file()
@@ -220,6 +225,7 @@ def _build_into(runtime: Runtime, wheel: Wheel) -> None:
     for name in sorted({*_OPENED, *wanted.libraries} - {"libascendcl.so"}):
         _link(_C, runtime.libraries / name, [objects / "empty.c", library], "-Wl,--no-as-needed")
     _link(_C, runtime.quiet_library, [source / "preload.c"])
+    _link(_CXX, runtime.events_library, [source / "event_counter.cc"])
     missing = wanted.linked - nm([library], "--defined-only")
     if missing:
         raise InfraError(f"built, but without {', '.join(sorted(missing)[:5])}")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from repro.sim import events
 from repro.sim.build import Runtime, build
 
 # The exit code of a process that called a CANN symbol without a stand-in (images/cann-sim/unserved.cc).
@@ -52,6 +53,7 @@ def environment(
         "RANK_ID": str(rank),
         "DEVICE_ID": str(local),
         PRELOAD: str(runtime.quiet_library),
+        events.LIBRARY: str(runtime.events_library),
     }
 
 

@@ -1,31 +1,37 @@
-"""Counts the events that a simulated rank has made and not destroyed: exact, where bytes are only a sign."""
+"""Counts the events that MindSpore's Ascend resource manager holds: exact, where bytes are only a sign."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 
-_LIBRARY = "libascendcl.so"
+# Names the library built from images/cann-sim/event_counter.cc; host code alone, so tier npu may set it too.
+LIBRARY = "HYPER_REPRO_EVENTS"
+
+
+def can_count() -> bool:
+    """True if this process was given the counting library."""
+    return bool(os.environ.get(LIBRARY))
 
 
 @cache
-def _runtime() -> ctypes.CDLL:
-    # By name: MindSpore has loaded the stand-in already, found by LD_LIBRARY_PATH, and this is the same one.
-    library = ctypes.CDLL(_LIBRARY)
+def _counter() -> ctypes.CDLL:
+    library = ctypes.CDLL(os.environ[LIBRARY], mode=ctypes.RTLD_GLOBAL)
     library.hyper_repro_live_events.restype = ctypes.c_int64
     return library
 
 
+def preload() -> None:
+    """Put the counter, if there is one, in front of MindSpore's functions; call it before ``import mindspore``."""
+    if can_count():
+        _counter()
+
+
 def live_events() -> int:
-    """Events alive in this process.
+    """Events made and not destroyed so far.
 
     Raises:
-        OSError: This process is no simulated rank.
+        KeyError: This process was not given the counting library.
     """
-    return int(_runtime().hyper_repro_live_events())
-
-
-def leak_event() -> None:
-    """Make an event that nobody destroys: the planted control."""
-    event = ctypes.c_void_p()
-    _runtime().aclrtCreateEventWithFlag(ctypes.byref(event), ctypes.c_uint32(0))
+    return int(_counter().hyper_repro_live_events())

@@ -62,7 +62,7 @@ def _post_backward(context: Context, mesh: DeviceMesh, name: str, *, async_op: b
         raised = error
     refused = raised is not None and REFUSAL in str(raised)
     label = f"{name} {'async' if async_op else 'sync'}"
-    context.check(label, ok=raised is None, fault=refused, said=str(raised).splitlines()[0] if raised else "")
+    context.check(label, ok=raised is None, fault=refused, says=str(raised).splitlines()[0] if raised else "")
     return raised
 
 

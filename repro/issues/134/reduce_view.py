@@ -72,11 +72,14 @@ def _compare(context: Context, name: str, param: HSDPParamV2, expected: Array, l
         raise RuntimeError(f"{name}: reduce_grad left no gradient")
     strides, contiguous = param.grad.stride(), param.grad.is_contiguous()
     value = param.grad.asnumpy()
+    off_by = float(np.abs(value - expected).max())
+    lost = np.allclose(value, local) and not np.allclose(local, expected)
     context.check(
         name,
         ok=np.allclose(value, expected),
-        fault=np.allclose(value, local) and not np.allclose(local, expected),
-        largest_difference=float(np.abs(value - expected).max()),
+        fault=lost,
+        says=f"holds the {'unreduced value' if lost else 'value'}, off by {off_by:g} from the sum over ranks",
+        largest_difference=off_by,
         strides=list(strides),
         contiguous=bool(contiguous),
     )

@@ -118,6 +118,7 @@ def case(context: Context) -> None:
     mechanism = str(context.args.get("mechanism", "none"))
     if context.world > 1:
         context.init_collectives()
+        _meet()
     first, rest = UNITS[mechanism]
     # On the host, so that it can be read back where the device is simulated: the mesh is no part of this fault.
     with ms.DeviceCtx("CPU"):
@@ -141,6 +142,13 @@ def case(context: Context) -> None:
     if mechanism == "fork-exit":
         _leave_in_forked_child(context)
     print("1 passed")
+
+
+def _meet() -> None:
+    # A rank that raises reaches no collective and may be gone while the other still joins the group.
+    met = ms.Tensor(np.ones(1, np.float32))
+    ms.mint.distributed.all_reduce(met)
+    met.asnumpy()
 
 
 def _reducer(world: int) -> Callable[[ms.Tensor], Any]:

@@ -2,8 +2,8 @@
 
 A step is a forward and backward over 12 layers of 10 units, an embedding and a head: 122 units, each applying one
 post-backward Function, 60 of them with two outputs, which makes 182 output hooks; 10 auxiliary-loss scalers and one
-chunked cross entropy complete the report's 133 custom Functions. The first unit of each layer gathers before forward and
-before backward and reduces after it; one all_reduce stands for the gradient norm: 37 collectives.
+chunked cross entropy complete the report's 133 custom Functions. The first unit of each layer gathers before forward
+and before backward and reduces after it; one all_reduce stands for the gradient norm: 37 collectives.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Scheduler(MindSporeHSDPSchedulerV2):
         return outputs
 
 
-class _Unit(ms.nn.Cell):
+class _Unit(ms.nn.Cell):  # type: ignore[misc]
     def __init__(self, *, two_outputs: bool) -> None:
         super().__init__()
         self.linear = mint.nn.Linear(WIDTH, WIDTH, bias=False)
@@ -92,7 +92,8 @@ class _Trainer:
         DeviceMesh.search_on_host = context.tier is Tier.SIM
         with metadata("a device mesh is metadata"):
             mesh = DeviceMesh(list(range(context.world)), ["dp"], context.rank)
-        self._units = [_Unit(two_outputs=i % UNITS_A_LAYER < TWO_OUTPUTS_A_LAYER) for i in range(LAYERS * UNITS_A_LAYER)]
+        count = LAYERS * UNITS_A_LAYER
+        self._units = [_Unit(two_outputs=index % UNITS_A_LAYER < TWO_OUTPUTS_A_LAYER) for index in range(count)]
         self._ends = [_Unit(two_outputs=False), _Unit(two_outputs=False)]
         self.with_collectives = True
         for index, unit in enumerate([*self._units, *self._ends]):
