@@ -60,7 +60,15 @@ def check_up() -> list[Check]:
         _limits,
         _room,
     ]
-    return [check for look in looks for check in look()]
+    return [check for look in looks for check in _safely(look)]
+
+
+def _safely(look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    try:
+        yield from look()
+    except (OSError, ValueError) as error:
+        name = look.__name__.strip("_")
+        yield Check(name, Level.WARN, f"could not be looked at: {error}", "this look", "look at what the error names")
 
 
 def _python() -> Iterator[Check]:

@@ -18,7 +18,8 @@ def measure_text(measure: Measure | None) -> str:
     if measure.unit == "of trials":
         return f"{measure.value:.0%} {measure.unit} [{measure.ci95[0]:.0%}, {measure.ci95[1]:.0%}]"
     low, high = (f"{end:,.2f}" if math.isfinite(end) else "open" for end in measure.ci95)
-    return f"{measure.value:,.2f} {measure.unit} [{low}, {high}]"
+    value = f"{measure.value:,.2f}" if math.isfinite(measure.value) else "unknown"
+    return f"{value} {measure.unit} [{low}, {high}]"
 
 
 def count_text(verdict: FaultVerdict) -> str:
