@@ -57,14 +57,15 @@ PATTERNS = (
 def trouble(trial: TrialEvidence) -> str:
     """One line on what stood in the way of this trial; empty if nothing did."""
     record = trial.record
+    first = next((outcome for outcome in record.ranks if outcome.rank == record.first_failing), None)
     if record.ending is Ending.DEADLINE:
-        stuck = [f"rank {o.rank} {o.phase}" for o in record.ranks if o.killed]
-        return f"{record.detail} with {', '.join(stuck) or 'the launcher'} still running; see stderr.log for stacks"
+        stuck = ", ".join(f"rank {o.rank} {o.phase}" for o in record.ranks if o.killed) or "the launcher"
+        before = f"; before it, rank {first.rank} failed {first.phase}: {first.reason}" if first else ""
+        return f"{record.detail} with {stuck} still running{before}; see stderr.log for stacks"
     if record.ending is not Ending.COMPLETED:
         return f"{record.ending}: {record.detail}"
     if not record.ranks:
         return f"no rank started: {_last_line(trial.launcher_tail) or 'see launcher.log'}"
-    first = next((outcome for outcome in record.ranks if outcome.rank == record.first_failing), None)
     if first is not None:
         return _trouble_of(trial, first)
     started = {outcome.rank for outcome in record.ranks}
