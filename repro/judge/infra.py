@@ -36,6 +36,12 @@ class Pattern:
 
 
 PATTERNS = (
+    Pattern(
+        "the case reads a number that a simulated device never computed",
+        "rank",
+        r"SimulatedNumberError",
+        "run it on tier cpu or npu, or mark what it reads as metadata",
+    ),
     Pattern("the disk is full", "rank", r"No space left on device|Errno 28", "free space, or choose another --out"),
     Pattern("the file system is read-only", "rank", r"Read-only file system|Errno 30", "choose another --out"),
     Pattern(

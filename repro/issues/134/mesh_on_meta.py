@@ -14,8 +14,8 @@ import numpy as np
 from mindspore import mint
 
 from repro.distilled.api import fully_shard
-from repro.distilled.core.dtensor import device_mesh
-from repro.distilled.core.dtensor.device_mesh import DeviceMesh, RankMap
+from repro.distilled.bypass import read_rank_maps_from_the_host
+from repro.distilled.core.dtensor.device_mesh import DeviceMesh
 from repro.model import Tier
 from repro.probes.context import Context
 from repro.probes.metadata import metadata
@@ -31,7 +31,7 @@ def case(context: Context) -> None:
         sharded = len(tensor) > 1 or context.args.get("parameter") == "dtensor"
         tensor_mesh = DeviceMesh(tensor, ["tp"], context.rank) if sharded else None
         if context.args.get("read") == "bypassed":
-            _read_rank_maps_from_the_host()
+            read_rank_maps_from_the_host()
         with _device_context(str(context.args["context"])):
             layer = mint.nn.Linear(4, 4)
             dtensors = {p.name: tensor_mesh for p in layer.trainable_params()} if tensor_mesh else {}
@@ -52,21 +52,3 @@ def _rank_maps(context: Context) -> tuple[list[int], list[int]]:
 
 def _device_context(name: str) -> AbstractContextManager[object]:
     return ms.DeviceCtx("meta") if name == "meta" else nullcontext()
-
-
-def _read_rank_maps_from_the_host() -> None:
-    """Get past the first error, as the reporter did, to reach the coordinate search: the fault's second layer."""
-    host_maps: dict[int, RankMap] = {}
-    convert = DeviceMesh._convert_rank_map_to_tensor
-
-    def convert_and_remember(rank_map: object) -> ms.Tensor:
-        tensor = convert(np.asarray(rank_map))
-        host_maps[id(tensor)] = np.asarray(rank_map, dtype=np.int32)
-        return tensor
-
-    def from_host(tensor: ms.Tensor) -> RankMap:
-        remembered = host_maps.get(id(tensor))
-        return tensor.asnumpy() if remembered is None else remembered
-
-    DeviceMesh._convert_rank_map_to_tensor = staticmethod(convert_and_remember)  # type: ignore[method-assign]
-    device_mesh.tensor_to_numpy = from_host
