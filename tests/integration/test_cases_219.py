@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from repro.evidence.layout import TrialFolder
@@ -49,6 +50,18 @@ class Trial:
         return f"{self.record}\n" + "\n".join(tail(self.folder.rank(o.rank).stderr, 2000) for o in self.record.ranks)
 
 
+def left_running(folder: Path) -> list[psutil.Process]:
+    """Processes of the trial in that folder which outlived its supervisor."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("HYPER_REPRO_TRIAL") == str(folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
     """Runs a program through the supervisor, as an engine does."""
@@ -72,6 +85,7 @@ def run(tmp_path: Path) -> Any:
             index=0,
             timeout_s=TRIAL_TIMEOUT_S,
             collectives=ranks > 1,
+            environment={},
             seed=0,
         )
         folder = TrialFolder(tmp_path)
@@ -81,6 +95,7 @@ def run(tmp_path: Path) -> Any:
             command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=TRIAL_TIMEOUT_S + 60
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert not left_running(tmp_path)
         return Trial(folder, TrialRecord.from_json(json.loads(folder.record.read_text(encoding="utf-8"))))
 
     return start
