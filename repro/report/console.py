@@ -70,7 +70,10 @@ class Watch:
         elif record is not None and record.detail:
             ended = record.detail
         text = f"{self._done}/{self._total} {spec.folder} ({spec.tier}) {took:.1f} s: {ended}"
-        self._console.print(escape(text), highlight=False, overflow="ellipsis", soft_wrap=not self._console.is_terminal)
+        if self._console.is_terminal:
+            self._console.print(escape(text), highlight=False, overflow="ellipsis", no_wrap=True)
+        else:
+            self._console.print(escape(text), highlight=False, soft_wrap=True)
 
     def _left(self) -> str:
         done_here = len(self._seconds)
