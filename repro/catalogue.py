@@ -23,6 +23,9 @@ from repro.model import (
     GrowthOracle,
     Issue,
     Launcher,
+    Matrix,
+    MatrixColumn,
+    MatrixRow,
     NumericOracle,
     Oracle,
     Phase,
@@ -118,7 +121,8 @@ def parse(path: Path, text: str, folder: Path | None) -> Issue:
     for program in sorted(folder.glob("*.py")) if folder else ():
         digest.update(program.read_bytes())
     faults = tuple(_fault(fault, ("faults", i), marks, folder) for i, fault in enumerate(data["faults"]))
-    issue = Issue(data["issue"], data["title"], data["url"], faults, str(folder or ""), digest.hexdigest())
+    matrix = _matrix(data["matrix"], marks, folder, [fault.id for fault in faults]) if "matrix" in data else None
+    issue = Issue(data["issue"], data["title"], data["url"], faults, str(folder or ""), digest.hexdigest(), matrix)
     _check_meaning(issue, marks)
     return issue
 
@@ -228,12 +232,8 @@ def _oracle(data: Mapping[str, Any]) -> Oracle:
 
 
 def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> Case:
-    if folder and not (folder / data["program"]).is_file():
-        raise marks.error([*steps, "program"], f"there is no program {folder / data['program']}")
-    try:
-        topology = Topology.parse(data.get("topology", ""))
-    except ValueError as error:
-        raise marks.error([*steps, "topology"], str(error)) from error
+    _check_program(data["program"], steps, marks, folder)
+    topology = _topology(data.get("topology", ""), (*steps, "topology"), marks)
     changed = {
         "arm": Arm(data["arm"]),
         "tiers": tuple(Tier(tier) for tier in data["tiers"]),
@@ -260,6 +260,37 @@ def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, fold
         on_request=data.get("on_request", False),
         limits={Tier(tier): text for tier, text in data.get("limits", {}).items()},
     )
+
+
+def _matrix(data: Mapping[str, Any], marks: _Marks, folder: Path | None, faults: Sequence[str]) -> Matrix:
+    _check_program(data["program"], ("matrix",), marks, folder)
+    columns = []
+    for i, column in enumerate(data["columns"]):
+        if column["fault"] not in faults:
+            raise marks.error(["matrix", "columns", i, "fault"], f"there is no fault {column['fault']}")
+        columns.append(MatrixColumn(**{**column, "oracle": _oracle(column["oracle"])}))
+    rows = []
+    for i, row in enumerate(data["rows"]):
+        at: tuple[Step, ...] = ("matrix", "rows", i)
+        if len(row["reported"]) != len(columns):
+            raise marks.error([*at, "reported"], f"{len(columns)} columns want as many answers")
+        topology = _topology(row["topology"], (*at, "topology"), marks)
+        rows.append(MatrixRow(row["name"], topology, tuple(row["reported"])))
+    tiers = tuple(Tier(tier) for tier in data["tiers"])
+    timeout_s = data.get("timeout_s", Case.timeout_s)
+    return Matrix(tiers, data["program"], timeout_s, tuple(columns), tuple(rows), data["says"])
+
+
+def _check_program(name: str, steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> None:
+    if folder and not (folder / name).is_file():
+        raise marks.error([*steps, "program"], f"there is no program {folder / name}")
+
+
+def _topology(text: str, steps: tuple[Step, ...], marks: _Marks) -> Topology:
+    try:
+        return Topology.parse(text)
+    except ValueError as error:
+        raise marks.error(steps, str(error)) from error
 
 
 def _check_meaning(issue: Issue, marks: _Marks) -> None:

@@ -16,7 +16,7 @@ from typing import NoReturn
 import repro
 from repro.errors import InfraError, ReproError, UsageError
 
-VERBS = ("list", "run", "judge", "report", "doctor", "sim")
+VERBS = ("list", "run", "matrix", "judge", "report", "doctor", "sim")
 
 
 class _Parser(argparse.ArgumentParser):

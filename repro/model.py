@@ -243,6 +243,37 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class MatrixColumn:
+    """One question that a matrix asks of every topology: does this fault show in its program, run so?"""
+
+    name: str
+    fault: str
+    args: Mapping[str, Scalar]
+    oracle: Oracle
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One topology, and what the report says of it, an answer a column."""
+
+    name: str
+    topology: Topology
+    reported: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The report's table of topologies, to be found by running."""
+
+    tiers: tuple[Tier, ...]
+    program: str
+    timeout_s: float
+    columns: tuple[MatrixColumn, ...]
+    rows: tuple[MatrixRow, ...]
+    says: str
+
+
+@dataclass(frozen=True)
 class Issue:
     """A public report and the faults found in it."""
 
@@ -252,6 +283,7 @@ class Issue:
     faults: tuple[Fault, ...]
     folder: str
     digest: str
+    matrix: Matrix | None = None
 
 
 @dataclass(frozen=True)

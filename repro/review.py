@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from repro import catalogue
+from repro import catalogue, matrix
 from repro.errors import InfraError, ReproError
 from repro.evidence import manifest
 from repro.evidence.layout import RunFolder
 from repro.evidence.read import finished_trials, read_run_json, read_trial
 from repro.evidence.types import TrialEvidence
 from repro.judge.fault import judge_fault
+from repro.matrix import Cell
 from repro.model import Arm, Fault, FaultVerdict, Issue, Subject, Tier, Verdict
 
 
@@ -33,13 +35,17 @@ class Review:
     unread: dict[str, str]
 
 
-def review(folder: Path) -> Review:
-    """Judge a run.
+@dataclass(frozen=True)
+class _Gathered:
+    """A run's folder, read and checked."""
 
-    Raises:
-        InfraError: The folder is no run, or its run.json is damaged.
-        UsageError: Its issue.yaml has a mistake.
-    """
+    record: dict[str, Any]
+    issue: Issue
+    trials: dict[str, TrialEvidence]
+    unread: dict[str, str]
+
+
+def _gather(folder: Path) -> _Gathered:
     run = RunFolder(folder)
     record = read_run_json(run)
     manifest.check_run(run)
@@ -58,9 +64,43 @@ def review(folder: Path) -> Review:
             trials[name] = trial
         except ReproError as error:
             unread[name] = str(error)
-    tiers = {fault: Tier(tier) if tier else None for fault, tier in record["faults"].items()}
-    verdicts = tuple(_judge(fault, tiers[fault.id], trials, unread) for fault in issue.faults if fault.id in tiers)
-    return Review(record["run"], issue, verdicts, trials, unread)
+    return _Gathered(record, issue, trials, unread)
+
+
+def is_matrix(folder: Path) -> bool:
+    """True if the run is of a table of topologies, which ``review_matrix`` judges.
+
+    Raises:
+        InfraError: The folder is no run.
+    """
+    return bool(read_run_json(RunFolder(folder)).get("kind") == "matrix")
+
+
+def review(folder: Path) -> Review:
+    """Judge a run.
+
+    Raises:
+        InfraError: The folder is no run, or its run.json is damaged.
+        UsageError: Its issue.yaml has a mistake.
+    """
+    found = _gather(folder)
+    tiers = {fault: Tier(tier) if tier else None for fault, tier in found.record["faults"].items()}
+    verdicts = tuple(
+        _judge(fault, tiers[fault.id], found.trials, found.unread) for fault in found.issue.faults if fault.id in tiers
+    )
+    return Review(found.record["run"], found.issue, verdicts, found.trials, found.unread)
+
+
+def review_matrix(folder: Path) -> tuple[Issue, list[Cell]]:
+    """Judge the table of a matrix run.
+
+    Raises:
+        InfraError: The folder is no run, or its run.json is damaged.
+        UsageError: Its issue.yaml has a mistake or no table.
+    """
+    found = _gather(folder)
+    trials = {trial.record.spec.case: trial for trial in found.trials.values()}
+    return found.issue, matrix.judge(matrix.matrix_of(found.issue), trials, found.unread)
 
 
 def _judge(fault: Fault, tier: Tier | None, trials: dict[str, TrialEvidence], unread: dict[str, str]) -> FaultVerdict:

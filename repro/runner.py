@@ -50,7 +50,7 @@ class Run:
         return [spec for plan in self.plans for spec in plan.trials]
 
 
-def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: Sequence[str]) -> Run:
+def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: Sequence[str], kind: str = "run") -> Run:
     """Create the run folder, or take up one that was cut.
 
     Args:
@@ -58,6 +58,7 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
         plans: What to run.
         out: The folder; None for a new one under ``runs/``.
         argv: The command line, for the record.
+        kind: ``run`` for faults, ``matrix`` for a table of topologies.
 
     Raises:
         UsageError: The folder holds another run.
@@ -68,7 +69,13 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
     run = Run(folder, issue, tuple(plans))
     asked = {spec.folder: spec.key for spec in run.specs}
     versions = host.package_versions()
-    identity = {"issue": issue.number, "issue_digest": issue.digest, "trials": asked, "packages": versions}
+    identity = {
+        "kind": kind,
+        "issue": issue.number,
+        "issue_digest": issue.digest,
+        "trials": asked,
+        "packages": versions,
+    }
     if folder.run.exists():
         known = read_run_json(folder)
         for name, value in identity.items():

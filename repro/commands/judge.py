@@ -15,7 +15,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge and print."""
-    return conclude(args.run, as_json=args.json)
+    from repro.commands import matrix
+    from repro.review import is_matrix
+
+    judge = matrix.conclude if is_matrix(args.run) else conclude
+    return judge(args.run, as_json=args.json)
 
 
 def conclude(folder: Path, *, as_json: bool) -> int:

@@ -15,8 +15,11 @@ def run(args: argparse.Namespace) -> int:
     """Render and print."""
     from repro.evidence.layout import RunFolder
     from repro.evidence.read import read_run_json
-    from repro.report import markdown
-    from repro.review import review
+    from repro.report import markdown, table
+    from repro.review import is_matrix, review, review_matrix
 
+    if is_matrix(args.run):
+        print(table.markdown(*review_matrix(args.run)))
+        return 0
     print(markdown.render(review(args.run), read_run_json(RunFolder(args.run))))
     return 0

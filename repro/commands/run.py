@@ -28,7 +28,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topology", type=_topology, help="such as tp=2,ep=2,fsdp=2, for the cases with several ranks")
     parser.add_argument(
-        "--ranks", type=_ranks, default=(), metavar="all|0,3", help="ranks of a simulated world to start"
+        "--ranks", type=ranks_of, default=(), metavar="all|0,3", help="ranks of a simulated world to start"
     )
     parser.add_argument("--trials", type=_positive, help="trials of each unfixed case, and of arms named by --arm")
     parser.add_argument("--steps", type=_positive, help="calls of each series in growth measurements")
@@ -48,7 +48,8 @@ def _topology(text: str) -> Topology:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _ranks(text: str) -> tuple[int, ...]:
+def ranks_of(text: str) -> tuple[int, ...]:
+    """Read ``all`` or a list such as ``0,3``; all is empty."""
     if text == "all":
         return ()
     parts = text.split(",")
