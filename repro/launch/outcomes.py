@@ -139,7 +139,7 @@ def _logs(folder: TrialFolder) -> list[Path]:
 
 def flooded_log(folder: TrialFolder, limit: int) -> str:
     """Name of a log that has grown past ``limit`` bytes; empty if none has."""
-    for log in _logs(folder):
+    for log in [*_logs(folder), *folder.path.glob("rank-*/events.jsonl")]:
         if log.exists() and log.stat().st_size > limit:
             return str(log.relative_to(folder.path))
     return ""

@@ -57,9 +57,12 @@ def spawn(
     Raises:
         InfraError: The program could not be started.
     """
+    parent = os.getpid()
 
     def prepare() -> None:
         die_with_parent()
+        if os.getppid() != parent:
+            os._exit(1)  # The parent was gone before the kernel was told to say so.
         # A core of one trivial worker takes 250 MB; whoever wants one raises the limit on purpose.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
@@ -176,5 +179,18 @@ def end_tree(grace_s: float, seen: Callable[[Exit], None]) -> None:
             pids = ", ".join(str(process.pid) for process in left)
             raise InfraError(f"processes {pids} survive SIGKILL", "look at their state in /proc/PID/stack")
         time.sleep(0.02)
-    for ended in reap():
-        seen(ended)
+    # A killed process whose other threads are still dying is a zombie already, and not yet to be waited for.
+    while _has_children():
+        for ended in reap():
+            seen(ended)
+        if time.monotonic() > deadline:
+            raise InfraError("a killed process cannot be reaped", "look for a zombie of this command with ps")
+        time.sleep(0.01)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True

@@ -178,8 +178,10 @@ class Supervisor:
         pids = set(outcomes.rank_pids(self._folder, self._launched))
         if len(pids) < self._spec.topology.world or any(process.pid in pids for process in alive):
             return
-        ends = [ended.time for ended in outcomes.shim_exits(self._spec, self._folder).values()]
-        if time.time() - max(ends, default=0.0) > SCHEDULER_SETTLE_S:
+        ends = outcomes.shim_exits(self._spec, self._folder)
+        if len(ends) == len(pids) and all(ended.code == 0 for ended in ends.values()):
+            return  # msrun and its scheduler then come to their own end, which may take seconds
+        if time.time() - max((ended.time for ended in ends.values()), default=0.0) > SCHEDULER_SETTLE_S:
             signal_all([process for process in alive if process.pid != self._launched.manager], signal.SIGKILL)
 
     def _unfinished(self) -> bool:
