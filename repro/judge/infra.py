@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from repro.evidence.types import TrialEvidence
-from repro.model import Ending, Phase, RankOutcome
+from repro.model import Ending, Phase, RankOutcome, TrialRecord
 
 # SIGHUP, SIGINT, SIGKILL, SIGTERM: a program does not die of these by its own fault.
 SENT_FROM_OUTSIDE = (1, 2, 9, 15)
@@ -66,7 +66,10 @@ def trouble(trial: TrialEvidence) -> str:
     first = next((outcome for outcome in record.ranks if outcome.rank == record.first_failing), None)
     if record.ending is Ending.DEADLINE:
         stuck = ", ".join(f"rank {o.rank} {o.phase}" for o in record.ranks if o.killed) or "the launcher"
+        early = left_early(record)
         before = f"; before it, rank {first.rank} failed {first.phase}: {first.reason}" if first else ""
+        if early and not first:
+            before = f"; before it, rank {early.rank} left with exit code 0 {early.phase}"
         return f"{record.detail} with {stuck} still running{before}; see stderr.log for stacks"
     if record.ending is not Ending.COMPLETED:
         return f"{record.ending}: {record.detail}"
@@ -82,6 +85,13 @@ def trouble(trial: TrialEvidence) -> str:
     if unexplained:
         return f"rank {unexplained[0].rank} was ended although none had failed before it"
     return ""
+
+
+def left_early(record: TrialRecord) -> RankOutcome | None:
+    """The first rank that left with exit code 0 although it was not through its body: others may wait for it."""
+    unfinished = (Phase.BEFORE_BODY, Phase.IN_BODY)
+    left = [o for o in record.ranks if o.code == 0 and not o.killed and o.phase in unfinished]
+    return min(left, key=lambda outcome: outcome.end, default=None)
 
 
 def _trouble_of(trial: TrialEvidence, first: RankOutcome) -> str:

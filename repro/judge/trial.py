@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from repro.evidence.types import RaisedError, RankEvidence, TrialEvidence
-from repro.judge.infra import trouble
+from repro.judge.infra import left_early, trouble
 from repro.model import CrashOracle, ExceptionOracle, NumericOracle, Oracle, Phase, RankOutcome
 
 
@@ -44,12 +44,11 @@ def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
     stood_in_the_way = trouble(trial)
     if stood_in_the_way:
         return Finding(Kind.INFRA, stood_in_the_way, marks)
-    first = _first_failing(trial)
+    first, early = _first_failing(trial), left_early(trial.record)
+    if early is not None and (first is None or early.end < first.end):
+        return Finding(Kind.OTHER, f"rank {early.rank} left with exit code 0 {early.phase}, before its end", marks)
     if first is not None:
         return Finding(Kind.OTHER, f"rank {first.rank} {first.phase}: {first.reason}", marks)
-    early = next((o for o in trial.record.ranks if o.phase in (Phase.BEFORE_BODY, Phase.IN_BODY)), None)
-    if early is not None:
-        return Finding(Kind.OTHER, f"rank {early.rank} left with exit code 0 {early.phase}, before its end", marks)
     wrong = [f"rank {rank}: {c['name']}" for rank, r in sorted(trial.ranks.items()) for c in _checks(r) if not c["ok"]]
     if wrong and not isinstance(oracle, CrashOracle):
         return Finding(Kind.OTHER, f"a check failed in another way than the fault would: {wrong[0]}", marks)

@@ -22,7 +22,7 @@ ENDINGS = {
     "4": ("NOT_REPRODUCED", "0 of 1: a rate above 95% is excluded at 95%"),
     "5": ("INFRA_ERROR", "runaway log: rank-0/stdout.log grew past 64 MiB"),
     "6": ("INFRA_ERROR", "rank 0 was killed from outside by signal 9, in body; out of memory? see dmesg"),
-    "7": ("INFRA_ERROR", "the deadline of 9 s passed with rank 1 in body still running"),
+    "7": ("INFRA_ERROR", "still running; before it, rank 0 left with exit code 0 in body"),
     "8": ("REPRODUCED", "rank 0 died of signal 6 (SIGABRT), in body"),
     "9": ("REPRODUCED", "rank 0 passed its body, then died of signal 11 (SIGSEGV), finalising"),
     "13": ("INCONCLUSIVE", "another failure did: rank 0 left with exit code 0 in body, before its end"),
@@ -140,3 +140,14 @@ def test_a_supervisor_killed_from_outside(cli: Cli) -> None:
         "repro run: trial 9002.12-case-0-unfixed-single: its supervisor ended with status -9; 0 of"
     )
     assert list(cli.out.glob("trials/.*/rank-0/events.jsonl")), "what was gathered is gone"
+
+
+def test_a_job_around_the_harness_does_not_reach_the_ranks(cli: Cli) -> None:
+    done = cli("run", "9002.1", "--json", "--out", str(cli.out), MS_ROLE="MS_SCHED", RANK_ID="3", RANK_SIZE="8")
+    assert (done.code, verdict(done)["verdict"]) == (0, "REPRODUCED")
+
+
+def test_a_deadline_before_python_is_up(cli: Cli) -> None:
+    done = cli.run("9002.1", "--timeout", "0.01")
+    assert (done.code, verdict(done)["verdict"]) == (4, "INFRA_ERROR")
+    assert "the deadline of 0.01 s passed with rank 0 before body still running" in verdict(done)["why"]

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Cli, Done, kill, until, verdict
+from harness import PATIENCE_S, Cli, Done, kill, until, verdict
 
 WELL, GATED = "9002.11-well-0-clean-single", "9002.11-case-0-unfixed-single"
 FAULT = ("run", "9002.11", "--json")
@@ -70,7 +70,7 @@ def test_a_killed_harness_leaves_no_stray_child(cli: Cli) -> None:
 def test_two_runs_do_not_share_a_folder(cli: Cli) -> None:
     process = start_gated(cli)
     second = cli.start(*FAULT, "--out", str(cli.out))
-    out, err = second.communicate()
+    out, err = second.communicate(timeout=PATIENCE_S)
     assert (second.returncode, out) == (4, "")
     assert err == f"repro run: another process runs trials in {cli.out}; wait for it, or give another --out\n"
     cli.gate.touch()

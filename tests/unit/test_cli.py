@@ -145,6 +145,15 @@ def test_chinese_titles_in_any_locale(encoding: str, tmp_path: Path) -> None:
     assert ("形状不符" in done.stdout) == (encoding == "utf-8")
 
 
+@pytest.mark.parametrize("closed", ["2>&-", ">&-"])
+def test_a_closed_stream_does_not_spill_into_the_other(closed: str) -> None:
+    command = f'exec "{sys.executable}" -m repro.cli run nothing {closed}'
+    environment = {**os.environ, "PYTHONPATH": REPOSITORY}
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == (0 if closed == "2>&-" else 1)
+
+
 def test_a_reader_that_left_is_no_traceback() -> None:
     command = [sys.executable, "-m", "repro.cli", "list"]
     reader, writer = os.pipe()
