@@ -32,8 +32,8 @@ def schedule(series: list[str], blocks: int) -> Iterator[tuple[int, str]]:
             yield block, name
 
 
-def drain(tier: Tier) -> None:
-    """Wait until nothing is in flight: queued operators, device work, and garbage in cycles.
+def wait(tier: Tier) -> None:
+    """Wait until nothing is in flight: queued operators, and on Ascend the device's work.
 
     Without this, operators still in MindSpore's queue make readings jump by kilobytes either way.
     """
@@ -44,8 +44,12 @@ def drain(tier: Tier) -> None:
         import mindspore
 
         mindspore.runtime.synchronize()
+
+
+def settle(tier: Tier) -> None:
+    """Free garbage in cycles, and wait for what its finalisers may have queued."""
     gc.collect()
-    _pynative_executor.sync()
+    wait(tier)
 
 
 class Meter:
@@ -62,6 +66,8 @@ class Meter:
         self._context = context
         self._path = path
         self._spent_on_anonymous = 0.0
+        self._spent = 0.0
+        self._spent_on_calls = 0.0
         self._began = time.perf_counter()
 
     def run(self, loops: Mapping[str, Loop]) -> None:
@@ -78,8 +84,8 @@ class Meter:
         blocks = max(1, spec.calls // (steps * spec.calls_per_step))
         chosen = {role: loops[name] for role, name in spec.series.items()}
         measures = ["malloc_in_use", "python_blocks", *self._context.counters]
-        gc.collect()
-        # What is alive now stays out of later collections: a drain then costs microseconds, not tens of milliseconds.
+        settle(spec.tier)
+        # What is alive now stays out of later collections, which then take microseconds, not tens of milliseconds.
         gc.freeze()
         with self._path.open("w", newline="", buffering=1) as file:
             writer = csv.writer(file)
@@ -87,17 +93,22 @@ class Meter:
             writer.writerow(["block", "series", "calls", "seconds", *edges])
             for block, role in schedule(list(chosen), blocks):
                 loop = chosen[role]
-                drain(spec.tier)
                 with_anonymous = self._may_read_anonymous()
+                before = time.perf_counter()
                 start = self._read(with_anonymous)
                 begin = time.perf_counter()
                 for _ in range(steps):
                     loop()
+                # The calls are over when their operators are: a collective may only have been queued so far.
+                wait(spec.tier)
                 seconds = time.perf_counter() - begin
-                drain(spec.tier)
+                self._spent_on_calls += seconds
+                settle(spec.tier)
                 end = self._read(with_anonymous)
                 cells = [value for pair in zip(start, end, strict=True) for value in pair]
                 writer.writerow([block, role, steps * spec.calls_per_step, f"{seconds:.6f}", *cells])
+                self._spent += time.perf_counter() - before - seconds
+        self._context.record("meter", calls_s=self._spent_on_calls, meter_s=self._spent)
 
     def _read(self, with_anonymous: bool) -> list[int | str]:
         readings: list[int | str] = [memory.malloc_in_use(), memory.python_blocks()]
