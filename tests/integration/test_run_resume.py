@@ -108,6 +108,14 @@ def test_judging_again_runs_nothing_and_says_the_same(finished: tuple[Cli, Done]
     assert "REPRODUCED" in shown.out
 
 
+def test_the_seals_are_read_by_sha256sum(finished: tuple[Cli, Done]) -> None:
+    out = finished[0].out
+    seals = [out / "SHA256SUMS", *out.glob("trials/*/SHA256SUMS")]
+    assert len(seals) == 3
+    for seal in seals:
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", seal.name], cwd=seal.parent, check=True)
+
+
 @pytest.mark.parametrize(
     ("name", "new", "words"),
     [
