@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shlex
 import shutil
 import signal
 import threading
@@ -125,7 +126,9 @@ def carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) ->
         complaints = _carry_out(run, engine, keep_going, progress)
     if complaints and not keep_going:
         kept = f"{len(finished_trials(run.folder))} of {len(run.specs)} trials are kept"
-        raise InfraError(str(complaints[0]), f"{kept}; repeat the command with --out {run.folder.path} to finish")
+        raise InfraError(
+            str(complaints[0]), f"{kept}; repeat the command with --out {shlex.quote(str(run.folder.path))} to finish"
+        )
 
 
 @contextmanager
@@ -177,7 +180,7 @@ def _carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) -
             wait(running)
             raise InterruptedRunError(
                 f"interrupted; {len(finished_trials(run.folder))} of {len(run.specs)} trials are kept",
-                f"repeat the command with --out {run.folder.path} to finish",
+                f"repeat the command with --out {shlex.quote(str(run.folder.path))} to finish",
             ) from None
         except BaseException:
             engine.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from repro.report.wording import count_text, failing_rank, measure_text
@@ -33,7 +34,7 @@ def render(review: Review, run: dict[str, Any]) -> str:
             lines += ["", f"First failing rank: `{rank}`. Its last lines:", "", "```text", *tail, "```"]
     lines += ["", "## Environment", ""]
     lines += [f"- {name}: {value}" for name, value in _environment(run)]
-    lines += ["", f"Command: `{' '.join(run['argv'])}`", ""]
+    lines += ["", f"Command: `{shlex.join(run['argv'])}`", ""]
     if review.unread:
         lines += ["## Evidence that could not be used", "", *(f"- {why}" for why in review.unread.values()), ""]
     return "\n".join(lines)

@@ -26,6 +26,16 @@ def test_a_folder_is_an_issue(cli: Cli) -> None:
     assert report.startswith("# Report 9001: 形状不符的矩阵相乘")
 
 
+def test_a_chinese_folder_in_an_old_locale(cli: Cli) -> None:
+    cli.out = cli.folder / "中文 目录" / "run"
+    old = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    process = cli.start("run", "9001", "--json", "--out", str(cli.out), wrapper=(), **old)
+    done = cli.finish(process)
+    assert done.code == 0, done
+    assert json.loads(done.out)["faults"][0]["verdict"] == "REPRODUCED"
+    assert cli("judge", str(cli.out), "--json", **old).out == done.out
+
+
 def test_without_the_variable_there_is_no_such_issue(cli: Cli) -> None:
     done = cli("run", "9001", HYPER_REPRO_ISSUES="")
     assert done.code == 2

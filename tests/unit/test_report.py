@@ -25,7 +25,10 @@ MEASURES = [
     Measure("crash rate", 0.8, (0.563, 0.943), "of trials"),
     Measure("malloc_in_use a call", math.nan, (-math.inf, math.inf), "B/call"),
 ]
-RUN = {"argv": ["repro", "run", "9001"], "host": {"packages": {"mindspore": "2.10.0"}, "python": "3.11"}}
+RUN = {
+    "argv": ["repro", "run", "9001", "--out", "中文 目录/a run"],
+    "host": {"packages": {"mindspore": "2.10.0"}, "python": "3.11"},
+}
 
 
 def reviewed(verdict: Verdict, measure: Measure | None = None, first: str = "", trials: int = 3) -> Review:
@@ -82,6 +85,10 @@ def test_a_table_of_markdown_is_not_broken_by_what_it_holds() -> None:
     report = markdown.render(reviewed(Verdict.REPRODUCED, MEASURES[1]), RUN)
     row = next(line for line in report.splitlines() if line.startswith("| 9001.1"))
     assert row.count("|") == 7
+
+
+def test_the_command_can_be_pasted() -> None:
+    assert "Command: `repro run 9001 --out '中文 目录/a run'`" in markdown.render(reviewed(Verdict.REPRODUCED), RUN)
 
 
 CODES = {
