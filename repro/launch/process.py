@@ -16,6 +16,7 @@ import psutil
 
 from repro.errors import InfraError
 
+STRAY_LOOKS = 20
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -140,7 +141,8 @@ def end_strays(variable: str, value: str) -> None:
 
     For what a supervisor that was itself killed could not end: children of a rank that left its process group.
     """
-    for _ in range(3):
+    empty = 0
+    for _ in range(STRAY_LOOKS):
         found = []
         for process in psutil.process_iter():
             try:
@@ -148,9 +150,11 @@ def end_strays(variable: str, value: str) -> None:
                     found.append(process)
             except psutil.Error:
                 continue
-        if not found:
-            return
         signal_all(found, signal.SIGKILL)
+        # One look may miss a child that was started while it went on by a process that then left.
+        empty = 0 if found else empty + 1
+        if empty == 2:  # noqa: PLR2004 -- two looks in a row
+            return
         time.sleep(0.05)
 
 
@@ -179,8 +183,10 @@ def end_tree(grace_s: float, seen: Callable[[Exit], None]) -> None:
             pids = ", ".join(str(process.pid) for process in left)
             raise InfraError(f"processes {pids} survive SIGKILL", "look at their state in /proc/PID/stack")
         time.sleep(0.02)
-    # A killed process whose other threads are still dying is a zombie already, and not yet to be waited for.
+    # A killed process whose other threads are still dying is a zombie already, and not yet to be waited for. And a look
+    # may have missed a child that was started while it went on by a process that then left.
     while _has_children():
+        signal_all(descendants(), signal.SIGKILL)
         for ended in reap():
             seen(ended)
         if time.monotonic() > deadline:
