@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from repro.errors import UsageError
 from repro.model import (
@@ -32,14 +30,13 @@ from repro.model import (
     Tier,
     Topology,
 )
+from repro.yaml_lines import Marks, Step, parse_with_lines, read
 
 BUILT_IN = Path(__file__).parent / "issues"
 SCHEMA = BUILT_IN / "issue.schema.json"
 FILE_NAME = "issue.yaml"
 # Folders of the user's own issues, separated like PATH; they come before the built-in ones.
 SEARCH_VARIABLE = "HYPER_REPRO_ISSUES"
-
-Step = str | int
 
 
 def folders() -> list[Path]:
@@ -89,21 +86,6 @@ def load(folder: Path) -> Issue:
     return issue
 
 
-def read(path: Path) -> str:
-    """The text of an issue file.
-
-    Raises:
-        UsageError: It cannot be read, or is not UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}:{line}: not UTF-8: {error.reason}", "save the file as UTF-8") from error
-
-
 def parse(path: Path, text: str, folder: Path | None) -> Issue:
     """Check the text of an issue file.
 
@@ -115,7 +97,7 @@ def parse(path: Path, text: str, folder: Path | None) -> Issue:
     Raises:
         UsageError: The first mistake, with file, line and key.
     """
-    data, marks = _parse(path, text)
+    data, marks = parse_with_lines(path, text)
     _check_schema(data, marks)
     digest = hashlib.sha256(text.encode())
     for program in sorted(folder.glob("*.py")) if folder else ():
@@ -127,67 +109,6 @@ def parse(path: Path, text: str, folder: Path | None) -> Issue:
     return issue
 
 
-class _Marks:
-    """Where each value of a YAML file stands, so that a complaint can name the line."""
-
-    def __init__(self, path: Path, root: yaml.Node) -> None:
-        self._path = path
-        self._root = root
-
-    def line(self, steps: Sequence[Step]) -> int:
-        node, line = self._root, self._root.start_mark.line
-        for step in steps:
-            if isinstance(node, yaml.MappingNode):
-                pairs = {key.value: (key, value) for key, value in node.value}
-                if step not in pairs:
-                    break
-                key, node = pairs[step]
-                line = key.start_mark.line
-            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-                node = node.value[step]
-                line = node.start_mark.line
-        return line + 1
-
-    def error(self, steps: Sequence[Step], message: str) -> UsageError:
-        key = ".".join(str(step) for step in steps) or "the file"
-        return UsageError(f"{self._path}:{self.line(steps)}: {key}: {message}")
-
-
-def _parse(path: Path, text: str) -> tuple[Any, _Marks]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        root = yaml.compose(text, Loader=loader)
-        if root is None:
-            raise UsageError(f"{path}:1: the file is empty")
-        for key in _duplicates(root):
-            raise UsageError(f"{path}:{key.start_mark.line + 1}: {key.value}: given twice")
-        return yaml.load(text, Loader=loader), _Marks(path, root)  # noqa: S506 -- both loaders are the safe ones
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(f"{path}:{line}: not YAML: {error.problem or error.context}") from error
-    except yaml.reader.ReaderError as error:
-        line = text[: error.position].count("\n") + 1
-        raise UsageError(f"{path}:{line}: not YAML: {error.reason}") from error
-    except (ValueError, RecursionError) as error:
-        # A date that does not exist, an anchor that holds itself.
-        raise UsageError(f"{path}:1: not YAML: {error}") from error
-
-
-def _duplicates(node: yaml.Node) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a plain word", problem_mark=key.start_mark)
-            if key.value in seen:
-                yield key
-            seen.add(key.value)
-            yield from _duplicates(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _duplicates(item)
-
-
 @cache
 def _validator() -> Any:
     from jsonschema import Draft202012Validator
@@ -195,7 +116,7 @@ def _validator() -> Any:
     return Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def _check_schema(data: Any, marks: _Marks) -> None:
+def _check_schema(data: Any, marks: Marks) -> None:
     from jsonschema.exceptions import relevance
 
     errors = list(_validator().iter_errors(data))
@@ -231,7 +152,7 @@ def _oracle(data: Mapping[str, Any]) -> Oracle:
             return CeilingOracle(**values)
 
 
-def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> Case:
+def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folder: Path | None) -> Case:
     _check_program(data["program"], steps, marks, folder)
     topology = _topology(data.get("topology", ""), (*steps, "topology"), marks)
     changed = {
@@ -249,7 +170,7 @@ def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folde
     return case
 
 
-def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> Fault:
+def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folder: Path | None) -> Fault:
     cases = tuple(_case(case, (*steps, "cases", i), marks, folder) for i, case in enumerate(data["cases"]))
     return Fault(
         id=data["id"],
@@ -262,7 +183,7 @@ def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: _Marks, fold
     )
 
 
-def _matrix(data: Mapping[str, Any], marks: _Marks, folder: Path | None, faults: Sequence[str]) -> Matrix:
+def _matrix(data: Mapping[str, Any], marks: Marks, folder: Path | None, faults: Sequence[str]) -> Matrix:
     _check_program(data["program"], ("matrix",), marks, folder)
     columns = []
     for i, column in enumerate(data["columns"]):
@@ -281,19 +202,19 @@ def _matrix(data: Mapping[str, Any], marks: _Marks, folder: Path | None, faults:
     return Matrix(tiers, data["program"], timeout_s, tuple(columns), tuple(rows), data["says"])
 
 
-def _check_program(name: str, steps: tuple[Step, ...], marks: _Marks, folder: Path | None) -> None:
+def _check_program(name: str, steps: tuple[Step, ...], marks: Marks, folder: Path | None) -> None:
     if folder and not (folder / name).is_file():
         raise marks.error([*steps, "program"], f"there is no program {folder / name}")
 
 
-def _topology(text: str, steps: tuple[Step, ...], marks: _Marks) -> Topology:
+def _topology(text: str, steps: tuple[Step, ...], marks: Marks) -> Topology:
     try:
         return Topology.parse(text)
     except ValueError as error:
         raise marks.error(steps, str(error)) from error
 
 
-def _check_meaning(issue: Issue, marks: _Marks) -> None:
+def _check_meaning(issue: Issue, marks: Marks) -> None:
     """What a schema cannot say: names that must be unique, controls that must be there."""
     seen: set[str] = set()
     for i, fault in enumerate(issue.faults):
@@ -311,7 +232,7 @@ def _check_meaning(issue: Issue, marks: _Marks) -> None:
             _check_arms(fault, tier, at, marks)
 
 
-def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: _Marks) -> None:
+def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: Marks) -> None:
     oracle, roles = fault.oracle_of(case), set(case.series)
     measures = isinstance(oracle, GrowthOracle | CeilingOracle)
     if measures and oracle.kind != fault.oracle.kind:
@@ -328,7 +249,7 @@ def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: _Marks)
         raise marks.error([*at, "calls"], f"{case.calls} calls do not fill a window of {case.window}")
 
 
-def _check_arms(fault: Fault, tier: Tier, at: tuple[Step, ...], marks: _Marks) -> None:
+def _check_arms(fault: Fault, tier: Tier, at: tuple[Step, ...], marks: Marks) -> None:
     arms = {case.arm for case in fault.cases if tier in case.tiers}
     if Arm.UNFIXED not in arms:
         raise marks.error([*at, "prefer"], f"no unfixed case of {fault.id} runs on tier {tier}")

@@ -15,6 +15,7 @@ from repro.evidence.types import TrialEvidence
 from repro.judge.fault import judge_fault
 from repro.matrix import Cell
 from repro.model import Arm, Fault, FaultVerdict, Issue, Subject, Tier, Verdict
+from repro.yaml_lines import read
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def _gather(folder: Path) -> _Gathered:
     run = RunFolder(folder)
     record = read_run_json(run)
     manifest.check_run(run)
-    issue = catalogue.parse(run.issue, catalogue.read(run.issue), None)
+    issue = catalogue.parse(run.issue, read(run.issue), None)
     done = finished_trials(run)
     trials: dict[str, TrialEvidence] = {}
     unread: dict[str, str] = {}
