@@ -1,0 +1,65 @@
+"""The words of the project as frozen data: issues, faults, cases, topologies, trials and verdicts. No I/O."""
+
+from repro.model.issue import (
+    Case,
+    CeilingOracle,
+    CrashOracle,
+    ExceptionOracle,
+    Fault,
+    GrowthOracle,
+    Issue,
+    Matrix,
+    MatrixColumn,
+    MatrixRow,
+    NumericOracle,
+    Oracle,
+    Scalar,
+)
+from repro.model.trial import (
+    RankOutcome,
+    TrialRecord,
+    TrialSpec,
+)
+from repro.model.verdict import (
+    FaultVerdict,
+    Measure,
+)
+from repro.model.words import (
+    Arm,
+    Ending,
+    Launcher,
+    Phase,
+    Subject,
+    Tier,
+    Topology,
+    Verdict,
+)
+
+__all__ = [
+    "Arm",
+    "Case",
+    "CeilingOracle",
+    "CrashOracle",
+    "Ending",
+    "ExceptionOracle",
+    "Fault",
+    "FaultVerdict",
+    "GrowthOracle",
+    "Issue",
+    "Launcher",
+    "Matrix",
+    "MatrixColumn",
+    "MatrixRow",
+    "Measure",
+    "NumericOracle",
+    "Oracle",
+    "Phase",
+    "RankOutcome",
+    "Scalar",
+    "Subject",
+    "Tier",
+    "Topology",
+    "TrialRecord",
+    "TrialSpec",
+    "Verdict",
+]
