@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def collect(
         outcomes.append(
             RankOutcome(
                 rank=rank,
-                host=socket.gethostname(),
+                host="local",
                 pid=pid,
                 start=start,
                 end=ended.time if ended else (cut_at or start),
