@@ -56,7 +56,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict
 	@$(BIN)/mypy
 
 bench: $(VENV)/.ready $(VENV)/.sim ## Measure time to verdict and the meter, as figures and ratios
-	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(BIN)/python tests/bench $(ARGS)
 
 lock: $(VENV)/.dev ## Pin the newest allowed packages with hashes, for Python 3.11 and 3.12
 	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
