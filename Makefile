@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 ISSUE ?=
 ARGS ?=
 
-.PHONY: help setup sim repro test lint bench lock clean
+.PHONY: help setup sim repro verify test lint bench lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-28s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ $(VENV)/.sim: $(VENV)/.ready $(wildcard images/cann-sim/*)
 repro: $(VENV)/.ready $(VENV)/.sim ## Reproduce a report and print the verdict: ISSUE=134|219|301 or one fault, ARGS=options
 	@if [ -z "$(ISSUE)" ]; then echo "make repro: name a report, such as ISSUE=134; known are:" >&2; $(BIN)/repro list >&2; exit 2; fi
 	@$(BIN)/repro run $(ISSUE) $(ARGS)
+
+verify: $(VENV)/.ready $(VENV)/.sim ## Run a report without and with its mends and judge the difference: ISSUE=134|219|301 or one fault
+	@if [ -z "$(ISSUE)" ]; then echo "make verify: name a report, such as ISSUE=134; known are:" >&2; $(BIN)/repro list >&2; exit 2; fi
+	@$(BIN)/repro verify $(ISSUE) $(ARGS)
 
 test: $(VENV)/.dev $(VENV)/.sim ## Pass the tests: unit tests, then the real MindSpore, msrun and simulated Ascend
 	@$(BIN)/python -m pytest $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import fixes
 from repro.errors import UnsupportedError, UsageError
 from repro.model import Arm, Case, Fault, Issue, Subject, Tier, Topology, TrialSpec
 
@@ -54,6 +55,23 @@ def chosen_faults(issue: Issue, wanted: Sequence[str]) -> list[Fault]:
     return [known[name] for name in wanted] if wanted else [fault for fault in issue.faults if not fault.on_request]
 
 
+def with_mends(issue: Issue, wanted: str) -> tuple[str, ...]:
+    """The faults of an issue that there are mends for, or the one asked for.
+
+    Args:
+        issue: The issue.
+        wanted: One fault; empty for all that are not run on request alone.
+
+    Raises:
+        UsageError: The fault asked for has no mend, or none of the issue's has.
+    """
+    chosen = chosen_faults(issue, [wanted] if wanted else [])
+    mended = tuple(fault.id for fault in chosen if fixes.has_mend(fault.id))
+    if not mended:
+        raise UsageError(f"there is no mend for {wanted or issue.number}", "`repro fixes list` says what is mended")
+    return mended
+
+
 def choose_tier(fault: Fault, asked: Tier | None, available: Sequence[Tier]) -> Tier | None:
     """The tier to judge the fault on: the one asked for, or the best that this machine has.
 
@@ -98,23 +116,24 @@ def _check_taken(options: Options, specs: Sequence[TrialSpec]) -> None:
 
 def _trials(issue: Issue, fault: Fault, tier: Tier, options: Options) -> list[TrialSpec]:
     arms = options.arms or (Arm.UNFIXED, Arm.CLEAN, Arm.PLANTED)
-    cases = [case for case in fault.cases if tier in case.tiers and _arm_of(case, arms) is not None]
+    cases = [case for case in fault.cases if tier in case.tiers and _arms_of(case, arms)]
     if not cases:
         raise UsageError(f"{fault.id} has no case for arm {', '.join(arms)} on tier {tier}", "see `repro list`")
     counts = {case.name: _count(case, options) for case in cases}
     rounds = range(max(counts.values()))
     return [
-        _spec(issue, fault, case, tier, options, arms, index)
+        _spec(issue, fault, case, tier, options, arm, index)
         for index in rounds
         for case in cases
+        for arm in _arms_of(case, arms)
         if index < counts[case.name]
     ]
 
 
-def _arm_of(case: Case, arms: Sequence[Arm]) -> Arm | None:
-    if case.arm in arms:
-        return case.arm
-    return Arm.FIXED if case.arm is Arm.UNFIXED and Arm.FIXED in arms else None
+def _arms_of(case: Case, arms: Sequence[Arm]) -> list[Arm]:
+    """The arms that a case is run in: a control in its own, the fault itself without and with its mend."""
+    own = (Arm.UNFIXED, Arm.FIXED) if case.arm is Arm.UNFIXED else (case.arm,)
+    return [arm for arm in own if arm in arms]
 
 
 def _count(case: Case, options: Options) -> int:
@@ -122,10 +141,7 @@ def _count(case: Case, options: Options) -> int:
     return options.trials if options.trials and asked_for else case.trials
 
 
-def _spec(
-    issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, arms: Sequence[Arm], index: int
-) -> TrialSpec:
-    arm = _arm_of(case, arms) or case.arm
+def _spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, arm: Arm, index: int) -> TrialSpec:
     # A single rank is a control of its own in some reports, so a topology asked for replaces only larger ones.
     topology = options.topology if options.topology and case.topology.world > 1 else case.topology
     spec = TrialSpec(

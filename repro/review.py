@@ -13,6 +13,7 @@ from repro.evidence.layout import RunFolder
 from repro.evidence.read import finished_trials, read_run_json, read_trial
 from repro.evidence.types import TrialEvidence
 from repro.judge.fault import judge_fault
+from repro.judge.verify import judge_mend
 from repro.matrix import Cell
 from repro.model import Arm, Fault, FaultVerdict, Issue, Subject, Tier, Verdict
 from repro.yaml_lines import read
@@ -112,12 +113,9 @@ def _judge(fault: Fault, tier: Tier | None, trials: dict[str, TrialEvidence], un
         return _without(fault, fault.prefer[0], Verdict.UNSUPPORTED, f"needs tier {needed}, which is not here")
     if lost:
         return _without(fault, tier, Verdict.INFRA_ERROR, lost[0], len(mine))
-    return judge_fault(fault, tier, mine, _arm(mine))
-
-
-def _arm(trials: list[TrialEvidence]) -> Arm:
-    arms = {trial.record.spec.arm for trial in trials}
-    return Arm.UNFIXED if Arm.UNFIXED in arms or Arm.FIXED not in arms else Arm.FIXED
+    if any(trial.record.spec.arm is Arm.FIXED for trial in mine):
+        return judge_mend(fault, tier, mine)
+    return judge_fault(fault, tier, mine)
 
 
 def _without(fault: Fault, tier: Tier, verdict: Verdict, why: str, trials: int = 0) -> FaultVerdict:

@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+import fixes
 from repro.evidence.layout import TrialFolder
 from repro.model import Phase, Tier, TrialSpec
 from repro.probes.context import DEVICE_OF_TIER, Context, rank_of_environment
@@ -40,8 +41,10 @@ def main() -> int:
     events.phase(Phase.BEFORE_BODY)
     # Registered before MindSpore's own exit handler, so it runs after it: native teardown inside atexit is over.
     atexit.register(events.write, "atexit done")
+    mends: tuple[fixes.Mend, ...] = ()
     try:
         context = Context(spec, rank, events)
+        mends = _install_mends(events)
         _prepare_mindspore(spec)
         program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
         events.phase(Phase.IN_BODY)
@@ -59,7 +62,19 @@ def main() -> int:
         _write_error(rank_folder.error, error)
         traceback.print_exc()
         return 1
+    finally:
+        # Before the interpreter's end, so that a crash there does not take it along.
+        if mends:
+            events.write("mends", mends=fixes.state(mends))
     return 0
+
+
+def _install_mends(events: Events) -> tuple[fixes.Mend, ...]:
+    """Before MindSpore is imported and before the case is: a mend waits for the modules that it goes into."""
+    mends = fixes.install()
+    if mends:
+        events.write("mends installed", faults=[mend.fault for mend in mends])
+    return mends
 
 
 def _load(path: Path) -> ModuleType:

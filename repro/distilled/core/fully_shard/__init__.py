@@ -1,0 +1,1 @@
+"""Distilled counterpart of hyper_parallel.core.fully_shard."""
