@@ -15,7 +15,11 @@ __all__ = ["VARIABLE", "Mend", "MendError", "install", "load", "remove", "select
 VARIABLE = "HYPER_REPRO_FIXES"
 # Nothing here imports MindSpore, and the modules themselves only when they are asked for.
 MODULES = {
+    "134.1": "mesh_metadata",
+    "134.2": "contiguous_grad",
+    "219.1": "teardown",
     "301.1": "hook_handles",
+    "301.2": "needs_input_grad",
 }
 # 301.5 is the sum of the three leaks, so its mend is theirs together.
 TOGETHER: dict[str, tuple[str, ...]] = {}

@@ -73,7 +73,9 @@ class HookHandles(Mend):
         self._kept.clear()
         self._due.clear()
 
-    def _register_all(self, wrapped: Callable[..., Any], _scheduler: Any, args: Any, kwargs: Any) -> Any:
+    def _register_all(
+        self, wrapped: Callable[..., Any], _scheduler: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         self._remove_due()
         self._registering.on = True
         try:
@@ -81,7 +83,9 @@ class HookHandles(Mend):
         finally:
             self._registering.on = False
 
-    def _register_hook(self, wrapped: Callable[..., Any], _tensor: Any, args: Any, kwargs: Any) -> Any:
+    def _register_hook(
+        self, wrapped: Callable[..., Any], _tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         # Hooks that others register are their own affair.
         if not getattr(self._registering, "on", False):
             return wrapped(*args, **kwargs)
