@@ -13,6 +13,7 @@ from typing import Any
 from repro.errors import UsageError
 from repro.model import (
     Arm,
+    Beside,
     Case,
     CeilingOracle,
     CrashOracle,
@@ -147,7 +148,8 @@ def _oracle(data: Mapping[str, Any]) -> Oracle:
                 values["signals"] = tuple(values["signals"])
             return CrashOracle(**values)
         case "growth":
-            return GrowthOracle(**values)
+            beside = {role: Beside(**more) for role, more in values.pop("beside", {}).items()}
+            return GrowthOracle(**values, beside=beside)
         case _:
             return CeilingOracle(**values)
 

@@ -129,10 +129,17 @@ def _measure(fault: Fault, case: Case, trials: Sequence[TrialEvidence]) -> _Meas
         raise TypeError(f"{case.name}: {oracle.kind} is not an oracle of growth, but the case has series")
     finding = _finding(trials, oracle)
     lines = [_line(case, finding, oracle)]
+    left = finding.slope
     for role in case.series:
-        if role not in ("case", *_CONTROLS):
-            other = _finding(trials, oracle, role)
-            lines.append(f"{case.name}, {role}: {_signed(other.slope)} {oracle.unit} {_interval(other)}")
+        if role in ("case", *_CONTROLS):
+            continue
+        other = _finding(trials, oracle, role)
+        line = f"{case.name}, {role}: {_signed(other.slope)} {oracle.unit} {_interval(other)}"
+        if role in oracle.beside:
+            known = oracle.beside[role]
+            line += f"; the report has {known.reported:g}; so {known.removes} makes {_signed(left - other.slope)}"
+            left = other.slope
+        lines.append(line)
     return _Measured(case, len(trials), oracle, finding, tuple(lines))
 
 

@@ -1,6 +1,7 @@
 """The words of the project as frozen data: issues, faults, cases, topologies, trials and verdicts. No I/O."""
 
 from repro.model.issue import (
+    Beside,
     Case,
     CeilingOracle,
     CrashOracle,
@@ -37,6 +38,7 @@ from repro.model.words import (
 
 __all__ = [
     "Arm",
+    "Beside",
     "Case",
     "CeilingOracle",
     "CrashOracle",

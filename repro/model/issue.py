@@ -35,6 +35,19 @@ class CrashOracle:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A further series of a growth measurement: the case with one more cause taken away.
+
+    Attributes:
+        removes: The cause that is taken away, beyond what the series before it takes away.
+        reported: The report's own figure for what is left, in the oracle's unit.
+    """
+
+    removes: str
+    reported: float
+
+
+@dataclass(frozen=True)
 class GrowthOracle:
     """Hit when the interval of growth a call, above the clean control, lies above ``floor``.
 
@@ -44,6 +57,7 @@ class GrowthOracle:
         floor: Slopes at or below this are no leak, in ``unit``.
         planted: Size of the planted leak, in ``unit``; it must be found for any verdict to stand.
         reported: The report's own figure, in ``unit``; None if it gave none.
+        beside: Further series by role, in the order in which causes are taken away.
     """
 
     measure: str
@@ -51,6 +65,7 @@ class GrowthOracle:
     floor: float
     planted: float
     reported: float | None = None
+    beside: Mapping[str, Beside] = field(default_factory=dict)
     kind: str = "growth"
 
 

@@ -138,10 +138,25 @@ class _Trainer:
         _Scheduler.handles.clear()
 
 
+def _start(context: Context) -> _Trainer:
+    # Without MindSpore's pipeline a step takes a tenth of the time on two cores, where the threads of the pipeline wait
+    # for each other; what a step leaves behind is the same (docs/measurements.md). ``args.pipeline`` switches it on.
+    if not context.args.get("pipeline"):
+        ms.runtime.launch_blocking()
+    context.init_collectives()
+    return _Trainer(context)
+
+
+def case(context: Context) -> None:
+    """Only train: ``args.steps`` steps as reported, without a meter."""
+    trainer = _start(context)
+    for _ in range(int(context.args["steps"])):
+        trainer.step()
+
+
 def series(context: Context) -> dict[str, Callable[[], object]]:
     """The loops: one call is one training step."""
-    context.init_collectives()
-    trainer = _Trainer(context)
+    trainer = _start(context)
 
     def loop(*, remove_hooks: bool, release: bool, collectives: bool, planted: bool = False) -> Callable[[], None]:
         def step() -> None:
