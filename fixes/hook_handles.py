@@ -62,7 +62,7 @@ class HookHandles(Mend):
         """Mend the scheduler, or listen in on ``Tensor.register_hook``, by which alone the handles can be had."""
         if module.__name__ == _TENSOR:
             owner, name, stored = self.target(module, "Tensor.register_hook", ("hook",))
-            self.put(module, owner, name, wrapt.FunctionWrapper(stored, self._register_hook))
+            self.put(module, owner, name, wrapt.FunctionWrapper(stored, self._register_hook), aid=True)
             return
         self.target(module, f"{_CLASS}._backward_pre_hook", ("grad",))
         owner, name, stored = self.target(module, f"{_CLASS}._register_backward_pre_hook", ("outputs",))

@@ -151,10 +151,12 @@ class Mend(ABC):
                 raise self._misfit(module, expected, f"found {path}({', '.join(found)})")
         return owner, name, stored
 
-    def put(self, module: ModuleType, owner: Any, name: str, value: Any) -> None:
-        """Replace an attribute, remembering what was there."""
+    def put(self, module: ModuleType, owner: Any, name: str, value: Any, *, aid: bool = False) -> None:
+        """Replace an attribute, remembering what was there; an aid is needed for the mend, but no target of it."""
         self._undo.append((owner, name, vars(owner).get(name, _MISSING)))
         setattr(owner, name, value)
+        if aid:
+            return
         label = name if owner is module else f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
         self.met.append(f"{module.__name__}:{label}")
 

@@ -164,7 +164,7 @@ def _spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, 
         collectives=case.collectives,
         environment=dict(case.environment),
         seed=options.seed,
-        fixes=fault.id if arm is Arm.FIXED else "none",
+        fixes=_fixes(fault) if arm is Arm.FIXED else "none",
     )
     if not options.ranks or tier is not Tier.SIM:
         return spec
@@ -172,3 +172,8 @@ def _spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, 
     if outside and topology.world > 1:
         raise UsageError(f"--ranks {outside[0]}: the world of {case.name} has {topology.world} ranks")
     return replace(spec, ranks=tuple(rank for rank in options.ranks if rank < topology.world))
+
+
+def _fixes(fault: Fault) -> str:
+    """The fault's mend, or those that together are its mend; a rank refuses what there is none for."""
+    return ",".join(fixes.selected(fault.id)) if fixes.has_mend(fault.id) else fault.id
