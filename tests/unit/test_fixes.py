@@ -1,4 +1,4 @@
-"""Mends without MindSpore: which are chosen, what they refuse, that they leave no trace, and the order of callbacks."""
+"""Mends without MindSpore: which are chosen, what they refuse, and that they leave no trace."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import fixes
 from fixes import activate
 from fixes.contiguous_grad import ContiguousGrad
-from fixes.final_callbacks import FinalCallbacks
 from fixes.hook_handles import HookHandles
 from fixes.mend import Mend, MendError
 from fixes.mesh_metadata import MeshMetadata
@@ -180,93 +178,6 @@ def test_a_misfit_reaches_who_imports(library: Path) -> None:
     with pytest.raises(MendError, match=r"param\.py"):
         importlib.import_module("hyper_parallel.platform.mindspore.fully_shard.param")
     mend.remove()
-
-
-class Native:
-    """MindSpore's queue of final callbacks: a walk over those that were there at its start; an error drops them."""
-
-    def __init__(self) -> None:
-        self.queue: list[Callable[[], object]] = []
-
-    def run(self, body: Callable[[], object]) -> Callable[[], object]:
-        """A backward that runs ``body`` and then the callbacks."""
-
-        def backward() -> None:
-            try:
-                body()
-                for callback in list(self.queue):
-                    callback()
-            finally:
-                self.queue.clear()
-
-        return backward
-
-
-def test_callbacks_run_once_in_order_those_queued_inside_included() -> None:
-    native, callbacks, ran = Native(), FinalCallbacks(), list[str]()
-
-    def queue(name: str, then: str = "") -> None:
-        def callback() -> None:
-            ran.append(name)
-            if then:
-                queue(then)
-
-        callbacks.queue(callback, native.queue.append)
-
-    def body() -> None:
-        queue("first", then="third")
-        queue("second")
-        assert set(native.queue) == {callbacks.run}
-
-    callbacks.backward(native.run(body))
-    callbacks.backward(native.run(body))
-    assert ran == ["first", "second", "third"] * 2
-    # Outside of a backward that we were told of, too: there MindSpore alone says when it is over.
-    native.run(body)()
-    assert ran[6:] == ["first", "second", "third"]
-    assert callbacks.waiting == 0
-
-
-def test_an_error_in_backward_leaves_no_callback_un_run() -> None:
-    native, callbacks, ran = Native(), FinalCallbacks(), list[str]()
-
-    def fails() -> None:
-        callbacks.queue(lambda: ran.append("ran"), native.queue.append)
-        callbacks.queue(lambda: ran[99], native.queue.append)
-        raise RuntimeError("in backward")
-
-    with pytest.raises(RuntimeError, match="in backward") as caught:
-        callbacks.backward(native.run(fails))
-    assert ran == ["ran"]
-    assert "IndexError" in caught.value.__notes__[0]
-    assert callbacks.waiting == 0
-
-
-def test_an_error_in_a_callback_is_raised_after_the_others() -> None:
-    native, callbacks, ran = Native(), FinalCallbacks(), list[Any]()
-
-    def body() -> None:
-        callbacks.queue(lambda: ran[99], native.queue.append)
-        callbacks.queue(lambda: ran.append("ran"), native.queue.append)
-
-    with pytest.raises(IndexError):
-        callbacks.backward(native.run(body))
-    assert ran == ["ran"]
-
-
-def test_a_backward_inside_another_runs_its_own_callbacks_alone() -> None:
-    outer, inner, callbacks, ran = Native(), Native(), FinalCallbacks(), list[str]()
-
-    def body_of_inner() -> None:
-        callbacks.queue(lambda: ran.append("inner"), inner.queue.append)
-
-    def body() -> None:
-        callbacks.queue(lambda: ran.append("outer"), outer.queue.append)
-        callbacks.backward(inner.run(body_of_inner))
-        assert ran == ["inner"]
-
-    callbacks.backward(outer.run(body))
-    assert ran == ["inner", "outer"]
 
 
 def test_enable_and_disable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
