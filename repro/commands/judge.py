@@ -36,10 +36,11 @@ def conclude(folder: Path, *, as_json: bool) -> int:
     run = RunFolder(folder)
     judged = review(folder)
     verdict = data.to_json(judged)
-    write_json(run.verdict, verdict)
-    write_text(run.report, markdown.render(judged, read_run_json(run)))
     if as_json:
         print(json.dumps(verdict, ensure_ascii=not sys.stdout.encoding.lower().startswith("utf")))
     else:
         console.render(judged, str(folder))
+    # Last: a verdict on evidence that cannot be written to, such as an archive, is told all the same.
+    write_json(run.verdict, verdict)
+    write_text(run.report, markdown.render(judged, read_run_json(run)))
     return exit_code(judged.verdicts, judged.issue)

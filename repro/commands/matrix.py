@@ -1,15 +1,14 @@
 """Find the report's table of topologies by running it, and print it beside the report's own.
 
-Exit code: 0 every cell is as reported, 1 at least one is not, 4 a cell could not be decided, 5 unsupported here.
+Exit code: 0 every cell is as reported, 1 at least one is not, 3 one is undecided, 4 infrastructure, 5 unsupported here.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from repro.commands.run import ranks_of
+from repro.commands.run import ranks_of, run_plans
 from repro.model import Tier
 
 
@@ -26,18 +25,11 @@ def run(args: argparse.Namespace) -> int:
     """Run every cell, judge, print."""
     from repro import host, matrix
     from repro.catalogue import find
-    from repro.engines.local import LocalEngine
-    from repro.evidence.read import finished_trials
-    from repro.report.console import Watch
-    from repro.runner import carry_out, open_run
 
     issue = find(args.issue)
     plans = matrix.plan(issue, args.tier, host.available_tiers(), args.ranks, seed=0)
-    this = open_run(issue, plans, args.out, ["repro", *sys.argv[1:]], kind="matrix")
-    names = {spec.folder for spec in this.specs}
-    with Watch(len(this.specs), len(names & finished_trials(this.folder).keys())) as watch:
-        carry_out(this, LocalEngine(), keep_going=True, progress=watch)
-    return conclude(this.folder.path, as_json=args.json)
+    folder = run_plans(issue, plans, args.out, keep_going=True, kind="matrix")
+    return conclude(folder, as_json=args.json)
 
 
 def conclude(folder: Path, *, as_json: bool) -> int:

@@ -9,9 +9,15 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from repro.model import Arm, Tier, Topology
+
+if TYPE_CHECKING:
+    from repro.model import Issue
+    from repro.plan import FaultPlan
 
 # PYTHONHASHSEED takes no more.
 LARGEST_SEED = 2**32 - 1
@@ -85,12 +91,8 @@ def run(args: argparse.Namespace) -> int:
     from repro import host
     from repro.catalogue import find
     from repro.commands.judge import conclude
-    from repro.engines.local import LocalEngine
     from repro.errors import UsageError
-    from repro.evidence.read import finished_trials
     from repro.plan import Options, plan
-    from repro.report.console import Watch
-    from repro.runner import carry_out, open_run
 
     number, _, fault = args.issue.partition(".")
     if not number.isdecimal() or not (fault.isdecimal() or args.issue == number):
@@ -107,9 +109,35 @@ def run(args: argparse.Namespace) -> int:
         timeout_s=args.timeout,
         seed=args.seed,
     )
-    this = open_run(issue, plan(issue, options, host.available_tiers()), args.out, ["repro", *sys.argv[1:]])
-    specs = this.specs
-    names = {spec.folder for spec in specs}
-    with Watch(len(specs), len(names & finished_trials(this.folder).keys())) as watch:
-        carry_out(this, LocalEngine(), args.keep_going, watch)
-    return conclude(this.folder.path, as_json=args.json)
+    folder = run_plans(issue, plan(issue, options, host.available_tiers()), args.out, keep_going=args.keep_going)
+    return conclude(folder, as_json=args.json)
+
+
+def run_plans(
+    issue: Issue, plans: Sequence[FaultPlan], out: Path | None, *, keep_going: bool, kind: str = "run"
+) -> Path:
+    """Run what is missing of the plans, showing how it gets on, and return the run's folder.
+
+    Args:
+        issue: The issue.
+        plans: Its trials.
+        out: The run's folder; None for a new one.
+        keep_going: Go on after a trial that could not be run.
+        kind: ``run``, ``verify`` or ``matrix``.
+    """
+    from repro.engines.local import LocalEngine
+    from repro.evidence.read import finished_trials
+    from repro.report.console import Watch
+    from repro.runner import carry_out, open_run
+    from repro.sim.build import status
+
+    simulated = status()
+    for item in plans:
+        if item.tier is Tier.CPU and Tier.SIM in item.fault.prefer and not simulated.ready:
+            mend = f"{simulated.detail}; {simulated.mend}"
+            print(f"note: {item.fault.id} shows better on tier sim, which is not here: {mend}", file=sys.stderr)
+    this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], kind=kind)
+    names = {spec.folder for spec in this.specs}
+    with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:
+        carry_out(this, LocalEngine(), keep_going, watch)
+    return this.folder.path

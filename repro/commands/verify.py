@@ -8,7 +8,6 @@ NOT_FIXED, 2 usage, 3 inconclusive (the fault did not show unfixed, the mend was
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from repro.commands import run as run_command
@@ -28,19 +27,12 @@ def run(args: argparse.Namespace) -> int:
     """Run both arms, judge, write the report, print."""
     from repro import host
     from repro.commands.judge import conclude
-    from repro.engines.local import LocalEngine
-    from repro.evidence.read import finished_trials
     from repro.plan import plan
-    from repro.report.console import Watch
-    from repro.runner import carry_out, open_run
 
     issue, options = _asked(args)
     plans = plan(issue, options, host.available_tiers())
-    this = open_run(issue, plans, args.out, ["repro", *sys.argv[1:]], kind="verify")
-    names = {spec.folder for spec in this.specs}
-    with Watch(len(this.specs), len(names & finished_trials(this.folder).keys())) as watch:
-        carry_out(this, LocalEngine(), args.keep_going, watch)
-    return conclude(this.folder.path, as_json=args.json)
+    folder = run_command.run_plans(issue, plans, args.out, keep_going=args.keep_going, kind="verify")
+    return conclude(folder, as_json=args.json)
 
 
 def _asked(args: argparse.Namespace) -> tuple[Issue, Options]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from repro.evidence.types import TrialEvidence
 from repro.judge import growth_fault
@@ -54,6 +54,18 @@ def judge_fault(fault: Fault, tier: Tier, trials: Sequence[TrialEvidence], arm: 
     for trial in trials:
         by_case.setdefault(trial.record.spec.case, []).append(trial)
     judged = [_judge_case(fault, case, by_case[case.name]) for case in fault.cases if case.name in by_case]
+    verdict = _judge(fault, tier, judged, arm)
+    return replace(verdict, controls=(*verdict.controls, *_metadata(trials)))
+
+
+def _metadata(trials: Sequence[TrialEvidence]) -> list[str]:
+    """What the cases declared to be metadata, and so were allowed to read from a simulated device."""
+    events = [event for trial in trials for rank in trial.ranks.values() for event in rank.events]
+    reasons = {str(event.get("reason")) for event in events if event.get("event") == "metadata"}
+    return [f"read on the simulated device as metadata: {reason}" for reason in sorted(reasons)]
+
+
+def _judge(fault: Fault, tier: Tier, judged: Sequence[Judged], arm: Arm) -> FaultVerdict:
     if isinstance(fault.oracle, GrowthOracle | CeilingOracle):
         return growth_fault.judge(fault, tier, judged_as_growth(judged))
     return _count(fault, tier, judged, arm)
@@ -106,7 +118,9 @@ def _decide(cases: Sequence[Judged], hits: int, misses: int, others: int, failed
         infrastructure = failed_control.startswith("infrastructure")
         return (Verdict.INFRA_ERROR if infrastructure else Verdict.INCONCLUSIVE), failed_control
     if hits:
-        return Verdict.REPRODUCED, next(item.first(Kind.HIT) for item in cases if item.count(Kind.HIT))
+        why = next(item.first(Kind.HIT) for item in cases if item.count(Kind.HIT))
+        not_shown = [item.case.name for item in cases if not item.count(Kind.HIT)]
+        return Verdict.REPRODUCED, f"{why}; not by {', '.join(not_shown)}" if not_shown else why
     if others:
         seen = next(item.first(Kind.OTHER) for item in cases if item.count(Kind.OTHER))
         return Verdict.INCONCLUSIVE, f"the fault did not show, but another failure did: {seen}"

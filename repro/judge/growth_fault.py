@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from repro.evidence.types import TrialEvidence, Window
 from repro.judge.ceiling import CeilingState, judge_ceiling, with_control
 from repro.judge.growth import GrowthFinding, GrowthState, combine_ranks, pool
+from repro.judge.pairs import pair
+from repro.judge.series import estimate
 from repro.judge.trial import Finding, Kind
 from repro.model import Arm, Case, CeilingOracle, Fault, FaultVerdict, GrowthOracle, Measure, Subject, Tier, Verdict
 
@@ -41,6 +43,7 @@ _PRESSING_OF_LONG_RUNS = (
 
 
 _CONTROLS = ("clean", "planted")
+BYTES = "malloc_in_use"
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ def judge(fault: Fault, tier: Tier, judged: Judged) -> FaultVerdict:
         verdict=result.verdict,
         tier=tier,
         subject=Subject.DISTILLED,
-        trials=sum(len(trials) for case, trials, _ in judged.values() if case.series and case.arm is not Arm.CLEAN),
+        trials=sum(
+            len(t) for case, t, _ in judged.values() if case.series and case.arm not in (Arm.CLEAN, Arm.PLANTED)
+        ),
         hits=result.hits,
         limits=fault.limits.get(tier, ""),
         why=result.why,
@@ -140,7 +145,19 @@ def _measure(fault: Fault, case: Case, trials: Sequence[TrialEvidence]) -> _Meas
             line += f"; the report has {known.reported:g}; so {known.removes} makes {_signed(left - other.slope)}"
             left = other.slope
         lines.append(line)
+    if oracle.measure != BYTES:
+        lines.append(_bytes(case, trials))
     return _Measured(case, len(trials), oracle, finding, tuple(lines))
+
+
+def _bytes(case: Case, trials: Sequence[TrialEvidence]) -> str:
+    """What the case adds to malloc in use, beside the count that its verdict rests on."""
+    rank = min(trials[0].ranks)
+    pairs = [pair(_as_case(_series(trial, rank), "case"), BYTES) for trial in trials]
+    grown = estimate([value for trial in pairs for value in trial.case])
+    return (
+        f"{case.name}: malloc in use {_signed(grown.value)} B [{_signed(grown.low)}, {_signed(grown.high)}] with each"
+    )
 
 
 def _growth(fault: Fault, judged: Judged) -> _Result:
@@ -215,13 +232,13 @@ def _ceiling(oracle: CeilingOracle, judged: Judged) -> _Result:
             Verdict.INCONCLUSIVE, f"the clean control came out as {clean.state}: {clean.why}", controls=lines
         )
     found = with_control(found, planted, oracle)
-    measure = Measure("highest level above the start", found.ceiling, (found.ceiling, found.ceiling), oracle.unit)
+    measure = Measure("growth that goes on", found.slope, found.ci95, f"{oracle.unit}/call")
     match found.state:
         case CeilingState.BOUNDED:
-            return _Result(Verdict.BOUNDED, found.why, 0, measure, lines)
+            ceiling = f"the ceiling is {found.ceiling:,.0f} {oracle.unit} above the start"
+            return _Result(Verdict.BOUNDED, f"{ceiling}; {found.why}", 0, measure, lines)
         case CeilingState.LEAK:
-            slope = Measure("growth that goes on", found.slope, found.ci95, f"{oracle.unit}/call")
-            return _Result(Verdict.REPRODUCED, found.why, 1, slope, lines)
+            return _Result(Verdict.REPRODUCED, found.why, 1, measure, lines)
         case CeilingState.FLAT:
             bound = f"growth above {found.ci95[1]:.2f} {oracle.unit}/call is excluded at 95%; {found.why}"
             return _Result(Verdict.NOT_REPRODUCED, bound, 0, measure, lines)

@@ -19,6 +19,7 @@ from types import ModuleType
 import fixes
 from repro.evidence.layout import TrialFolder
 from repro.model import Phase, Tier, TrialSpec
+from repro.probes import metadata
 from repro.probes.context import DEVICE_OF_TIER, Context, rank_of_environment
 from repro.probes.events import Events
 
@@ -44,6 +45,8 @@ def main() -> int:
     mends: tuple[fixes.Mend, ...] = ()
     try:
         context = Context(spec, rank, events)
+        if spec.tier is Tier.SIM:
+            metadata.listeners.append(lambda reason: events.write("metadata", reason=reason))
         mends = _install_mends(events)
         _prepare_mindspore(spec)
         program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from repro.judge.trial import Kind
 from repro.matrix import Cell
 from repro.model import Issue
 
-AS_REPORTED, OTHERWISE, UNDECIDED = 0, 1, 4
+AS_REPORTED, OTHERWISE, UNDECIDED, INFRASTRUCTURE = 0, 1, 3, 4
 
 
 def _answer(shows: bool | None) -> str:
@@ -45,8 +46,11 @@ def to_json(run: str, issue: Issue, cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def exit_code(cells: Sequence[Cell]) -> int:
-    """0 if all cells are as reported, 1 if one is not, 4 if one is undecided."""
-    if any(cell.agrees is None for cell in cells):
+    """0 all cells as reported, 1 one is not, 3 one is undecided, 4 one was kept from running."""
+    undecided = [cell for cell in cells if cell.agrees is None]
+    if any(cell.finding is None or cell.finding.kind is Kind.INFRA for cell in undecided):
+        return INFRASTRUCTURE
+    if undecided:
         return UNDECIDED
     return AS_REPORTED if all(cell.agrees for cell in cells) else OTHERWISE
 

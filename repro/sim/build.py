@@ -17,7 +17,7 @@ from pathlib import Path
 from repro.errors import InfraError, ReproError
 from repro.sim.wheel import Wheel, demand, find_wheel, nm, run_tool
 
-COMMAND = "python -m repro.sim.build"
+COMMAND = "make sim"
 _MARKER = "symbols.json"  # written last: where it is, the rest is, too
 # Opened by name at run time (dlopen), so that no link says so.
 _OPENED_NAMES = "ge_runner graph msprofiler hccl runtime platform c_sec nnopbase ascend_hal acl_op_compiler"

@@ -188,4 +188,4 @@ def test_status_names_the_command_that_mends(tmp_path: Path, monkeypatch: pytest
     require_sim()
     monkeypatch.setenv("HYPER_REPRO_CACHE", str(tmp_path))
     assert not runtime_for(find_wheel()).root.exists()
-    assert (status().ready, status().mend) == (False, "python -m repro.sim.build")
+    assert (status().ready, status().mend) == (False, "make sim")

@@ -62,7 +62,7 @@ def test_report_134_on_cpu_raises_and_loses_the_sum(tmp_path: Path) -> None:
 
 
 def test_collectives_on_cpu_are_a_clean_control_with_a_bound(tmp_path: Path) -> None:
-    found = verdicts(tmp_path / "run", "301.3", "--tier", "cpu", "--steps", "5000")["301.3"]
+    found = verdicts(tmp_path / "run", "301.3", "--tier", "cpu")["301.3"]
     assert found["verdict"] == "NOT_REPRODUCED", json.dumps(found, indent=1)
     assert "is excluded at 95%" in found["why"]
     assert "tier sim or npu" in found["limits"]
@@ -78,7 +78,7 @@ def test_134_2_names_the_line_it_surfaces_in_and_the_call_at_fault(tmp_path: Pat
 
 @needs_sim
 def test_events_are_counted_exactly_and_their_site_is_named(tmp_path: Path) -> None:
-    found = verdicts(tmp_path / "run", "301.3", "--tier", "sim", "--steps", "5000")["301.3"]
+    found = verdicts(tmp_path / "run", "301.3", "--tier", "sim")["301.3"]
     assert found["measure"]["value"] == 1.0
     assert found["measure"]["unit"] == "events/call"
     assert any("500 of 500 allocations are alive at AscendResManager::" in line for line in found["controls"])
