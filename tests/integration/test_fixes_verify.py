@@ -11,7 +11,10 @@ from sim_support import require_sim
 OWN = {"HYPER_REPRO_ISSUES": str(REPOSITORY / "repro" / "issues")}
 
 
-@pytest.mark.parametrize("arguments", [("134.1", "--tier", "cpu", "--trials", "1"), ("134.2", "--tier", "sim")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("134.1", "--tier", "cpu", "--trials", "1"), ("134.2", "--tier", "sim", "--ranks", "0", "--trials", "1")],
+)
 def test_verify(arguments: tuple[str, ...], tmp_path: Path) -> None:
     if "sim" in arguments:
         require_sim()
