@@ -17,7 +17,8 @@ def run(args: argparse.Namespace) -> int:
     for issue in catalogue.load_all():
         print(f"{issue.number}  {issue.title}\n     {issue.url}")
         for fault in issue.faults:
-            print(f"  {fault.id:<6} {fault.title}  [{', '.join(fault.prefer)}; {fault.oracle.kind}]")
+            named = "; only when named" if fault.on_request else ""
+            print(f"  {fault.id:<6} {fault.title}  [{', '.join(fault.prefer)}; {fault.oracle.kind}{named}]")
             for case in fault.cases if args.cases else ():
                 where = f"{', '.join(case.tiers)}; {case.launcher}, {case.topology.label}"
                 print(f"           {case.name} ({case.arm}; {where}): {case.says}")

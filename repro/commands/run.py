@@ -10,6 +10,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from repro.model import Arm, Tier, Topology
 
 if TYPE_CHECKING:
     from repro.model import Issue
-    from repro.plan import FaultPlan
+    from repro.plan import FaultPlan, Options
 
 # PYTHONHASHSEED takes no more.
 LARGEST_SEED = 2**32 - 1
@@ -89,17 +90,29 @@ def _seed(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Run, judge, write the report, print."""
     from repro import host
-    from repro.catalogue import find
     from repro.commands.judge import conclude
+    from repro.plan import plan
+
+    issue, fault, options = asked(args)
+    options = replace(options, faults=(fault,) if fault else ())
+    folder = run_plans(issue, plan(issue, options, host.available_tiers()), args.out, keep_going=args.keep_going)
+    return conclude(folder, as_json=args.json)
+
+
+def asked(args: argparse.Namespace) -> tuple[Issue, str, Options]:
+    """The issue, the one fault of it that was named (or an empty string), and the options, faults left out.
+
+    Raises:
+        UsageError: There is no such issue, or it is no number.
+    """
+    from repro.catalogue import find
     from repro.errors import UsageError
-    from repro.plan import Options, plan
+    from repro.plan import Options
 
     number, _, fault = args.issue.partition(".")
     if not number.isdecimal() or not (fault.isdecimal() or args.issue == number):
         raise UsageError(f"{args.issue!r} is not an issue or a fault", "give a number such as 134, or 134.2")
-    issue = find(int(number))
     options = Options(
-        faults=(f"{int(number)}.{int(fault)}",) if fault else (),
         tier=args.tier,
         arms=tuple(args.arm),
         topology=args.topology,
@@ -109,8 +122,7 @@ def run(args: argparse.Namespace) -> int:
         timeout_s=args.timeout,
         seed=args.seed,
     )
-    folder = run_plans(issue, plan(issue, options, host.available_tiers()), args.out, keep_going=args.keep_going)
-    return conclude(folder, as_json=args.json)
+    return find(int(number)), f"{int(number)}.{int(fault)}" if fault else "", options
 
 
 def run_plans(

@@ -9,6 +9,8 @@ from repro.model import FaultVerdict, Measure, Verdict
 from repro.review import Review
 
 LAST_LINES = 12
+# What MindSpore says at every start, and the list of modules that faulthandler appends to a crash.
+NOTICES = ("[WARNING]", "[INFO]", "Extension modules:")
 
 
 def measure_text(measure: Measure | None) -> str:
@@ -28,14 +30,15 @@ def count_text(verdict: FaultVerdict) -> str:
 
 
 def failing_rank(review: Review, verdict: FaultVerdict) -> tuple[str, list[str]]:
-    """Folder of the first failing rank and the last lines it wrote; empty if none failed."""
+    """Folder of the first failing rank and the last lines it wrote, without MindSpore's notices; empty if none failed."""
     if not verdict.first_failure:
         return "", []
     name, _, rank = verdict.first_failure.rpartition("/rank-")
     trial: TrialEvidence | None = review.trials.get(name)
     if trial is None or int(rank) not in trial.ranks:
         return verdict.first_failure, []
-    lines = trial.ranks[int(rank)].stderr_tail.strip().splitlines()
+    said = trial.ranks[int(rank)].stderr_tail.strip().splitlines()
+    lines = [line for line in said if line.strip() and not line.startswith(NOTICES)]
     return f"trials/{verdict.first_failure}", lines[-LAST_LINES:]
 
 
