@@ -30,7 +30,7 @@ def count_text(verdict: FaultVerdict) -> str:
 
 
 def failing_rank(review: Review, verdict: FaultVerdict) -> tuple[str, list[str]]:
-    """Folder of the first failing rank and the last lines it wrote, without MindSpore's notices; empty if none failed."""
+    """Folder of the first failing rank and its last lines, without MindSpore's notices; empty if none failed."""
     if not verdict.first_failure:
         return "", []
     name, _, rank = verdict.first_failure.rpartition("/rank-")
