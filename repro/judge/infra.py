@@ -54,7 +54,7 @@ PATTERNS = (
     Pattern(
         "the cluster did not form",
         "rank",
-        r"Topology build timed out.{0,40}retry\(60/60\)|Failed to build",
+        r"Topology build timed out.{0,40}retry\(60/60\)|Failed to build|Failed to initialize distributed job cluster",
         "see scheduler.log",
     ),
 )

@@ -44,17 +44,20 @@ def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
     stood_in_the_way = trouble(trial)
     if stood_in_the_way:
         return Finding(Kind.INFRA, stood_in_the_way, marks)
-    first, early = _first_failing(trial), left_early(trial.record)
+    first, early = _first_failing(trial, oracle), left_early(trial.record)
     if early is not None and (first is None or early.end < first.end):
         return Finding(Kind.OTHER, f"rank {early.rank} left with exit code 0 {early.phase}, before its end", marks)
     if first is not None:
         return Finding(Kind.OTHER, f"rank {first.rank} {first.phase}: {first.reason}", marks)
+    cut = [o for o in trial.record.ranks if o.killed and o.phase not in (Phase.BODY_DONE, Phase.FINALISING)]
+    if cut:
+        return Finding(Kind.OTHER, f"rank {cut[0].rank} was ended {cut[0].phase} because another died", marks)
     wrong = [f"rank {rank}: {c['name']}" for rank, r in sorted(trial.ranks.items()) for c in _checks(r) if not c["ok"]]
     if wrong and not isinstance(oracle, CrashOracle):
         return Finding(Kind.OTHER, f"a check failed in another way than the fault would: {wrong[0]}", marks)
     if isinstance(oracle, NumericOracle) and not any(_checks(rank) for rank in trial.ranks.values()):
         return Finding(Kind.OTHER, "the case recorded no check, so there is nothing to compare", marks)
-    return Finding(Kind.MISS, "every rank passed its body and exited 0", marks)
+    return Finding(Kind.MISS, _passed(trial), marks)
 
 
 def _checks(rank: RankEvidence) -> list[dict[str, Any]]:
@@ -62,8 +65,28 @@ def _checks(rank: RankEvidence) -> list[dict[str, Any]]:
     return [check for check in checks if check.keys() >= {"name", "ok", "fault"}]
 
 
-def _first_failing(trial: TrialEvidence) -> RankOutcome | None:
-    return next((o for o in trial.record.ranks if o.rank == trial.record.first_failing), None)
+def _died_after_its_body(outcome: RankOutcome) -> bool:
+    return outcome.failed and outcome.signal is not None and outcome.phase in (Phase.BODY_DONE, Phase.FINALISING)
+
+
+def _first_failing(trial: TrialEvidence, oracle: Oracle) -> RankOutcome | None:
+    """The rank that failed first as far as the oracle is concerned.
+
+    A crash after the body is a fault of its own, report 219's. It decides where the oracle asks for a crash; elsewhere
+    the body has shown what it was to show, and the crash is only told of.
+    """
+    failed = [outcome for outcome in trial.record.ranks if outcome.failed]
+    if not isinstance(oracle, CrashOracle):
+        failed = [outcome for outcome in failed if not _died_after_its_body(outcome)]
+    return min(failed, key=lambda outcome: outcome.end, default=None)
+
+
+def _passed(trial: TrialEvidence) -> str:
+    crashed = [outcome for outcome in trial.record.ranks if _died_after_its_body(outcome)]
+    if not crashed:
+        return "every rank passed its body and exited 0"
+    which = ", ".join(f"rank {outcome.rank} then died of {outcome.reason}, {outcome.phase}" for outcome in crashed)
+    return f"every rank passed its body; {which}, which is another fault"
 
 
 def _hit(trial: TrialEvidence, oracle: Oracle) -> str:
@@ -79,7 +102,7 @@ def _hit(trial: TrialEvidence, oracle: Oracle) -> str:
 
 
 def _raised(trial: TrialEvidence, oracle: ExceptionOracle) -> str:
-    first = _first_failing(trial)
+    first = _first_failing(trial, oracle)
     error = trial.ranks[first.rank].error if first is not None and first.rank in trial.ranks else None
     if first is None or error is None or error.type != oracle.type or oracle.text not in error.message:
         return ""
@@ -114,7 +137,7 @@ def _lost(trial: TrialEvidence) -> str:
 
 
 def _crashed(trial: TrialEvidence, oracle: CrashOracle) -> str:
-    first = _first_failing(trial)
+    first = _first_failing(trial, oracle)
     if first is None or first.signal not in oracle.signals or first.phase not in oracle.phases:
         return ""
     passed = first.phase in (Phase.BODY_DONE, Phase.FINALISING)

@@ -29,7 +29,30 @@ TABLE: dict[str, tuple[Oracle, TrialEvidence, Kind, str]] = {
         "rank 0",
     ),
     "nothing happened": (ERROR, trial(), Kind.MISS, "every rank passed its body and exited 0"),
-    "a crash is not the error": (ERROR, trial(died(0, 11), rank(1)), Kind.OTHER, "signal 11"),
+    "a crash in the body is not the error": (
+        ERROR,
+        trial(died(0, 11, Phase.IN_BODY), rank(1)),
+        Kind.OTHER,
+        "signal 11",
+    ),
+    "a crash after the body is another fault": (
+        ERROR,
+        trial(died(0, 11), rank(1)),
+        Kind.MISS,
+        "which is another fault",
+    ),
+    "a crash after the body hides no error": (
+        ERROR,
+        trial(died(0, 11, end=0.5), rank(1, 1), evidence=raised(1)),
+        Kind.HIT,
+        "rank 1 in body: Val",
+    ),
+    "a crash after the body that cut another short": (
+        ERROR,
+        trial(died(0, 11), CUT),
+        Kind.OTHER,
+        "because another died",
+    ),
     "left with 0 in the body": (ERROR, trial(rank(0), rank(1, phase=Phase.IN_BODY)), Kind.OTHER, "rank 1 left with"),
     "left with 0 first, so another failed": (
         ERROR,
