@@ -8,6 +8,7 @@ and before backward and reduces after it; one all_reduce stands for the gradient
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,8 @@ LAYERS, UNITS_A_LAYER, SCALERS = 12, 10, 10
 TWO_OUTPUTS_A_LAYER = 5
 WIDTH = 8
 PLANTED_B = 4096
+# What the steps so far have made, for the record that the counts are the report's.
+made: Counter[str] = Counter()
 
 
 class _Releasing(PostBackwardFunction):
@@ -68,7 +71,13 @@ class _Scheduler(MindSporeHSDPSchedulerV2):
     remove_hooks = False
     handles: list[Any] = []  # noqa: RUF012 -- one list for all units, emptied after every backward
 
+    def _register_post_backward_hook(self, inputs: Tensors) -> Tensors:
+        outputs = super()._register_post_backward_hook(inputs)
+        made["post_backward"] += outputs is not inputs
+        return outputs
+
     def _register_backward_pre_hook(self, outputs: Tensors) -> Tensors:
+        made["hooks"] += sum(y._requires_grad for y in (outputs if isinstance(outputs, tuple) else (outputs,)))
         if not self.remove_hooks:
             return super()._register_backward_pre_hook(outputs)
         for output in outputs if isinstance(outputs, tuple) else (outputs,):
@@ -103,7 +112,8 @@ class _Trainer:
         for index, unit in enumerate([*self._units, *self._ends]):
             talks = index % UNITS_A_LAYER == 0 and index < len(self._units)
             self._shard(unit, mesh, talks=talks)
-        self._x = ms.Tensor(np.ones((2, WIDTH), np.float32))
+        # A Parameter, so that the first unit's input asks for a gradient too and gets its post-backward Function.
+        self._x = ms.Parameter(ms.Tensor(np.ones((2, WIDTH), np.float32)), name="input")
         self._one = ms.Tensor(np.float32(1))
         self._norm = mint.ones((1,))
 
@@ -112,11 +122,13 @@ class _Trainer:
 
         def gather(param: ms.Parameter) -> ms.Tensor:
             if self.with_collectives:
+                made["collectives"] += 1
                 dist.all_gather_into_tensor(whole, shard, async_op=True).wait()
             return param.value()
 
         def reduce(grad: ms.Tensor) -> Any:
             del grad
+            made["collectives"] += self.with_collectives
             return dist.reduce_scatter_tensor(shard, whole, async_op=True) if self.with_collectives else None
 
         param = HSDPParamV2(unit.linear.weight, mesh, None, reduce, gather if talks else None)
@@ -130,13 +142,17 @@ class _Trainer:
             y = unit(x)
             x = y[0] + y[1] if isinstance(y, tuple) else y
             if index < SCALERS:
+                made["others"] += 1
                 x = _MoEAuxLossAutoScaler.apply(x)
+        made["others"] += 1
         loss = _ChunkCrossEntropyLoss.apply(self._ends[1](x)).sum()
         run_backward((loss,), (self._one,), False, False, (), allow_unreachable=True, accumulate_grad=True)
         if self.with_collectives:
+            made["collectives"] += 1
             dist.all_reduce(self._norm)
         for unit in [*self._units, *self._ends]:
             unit.linear.weight._grad = None
+        self._x._grad = None
         for handle in _Scheduler.handles:
             handle.remove()
         _Scheduler.handles.clear()
@@ -154,8 +170,11 @@ def _start(context: Context) -> _Trainer:
 def case(context: Context) -> None:
     """Only train: ``args.steps`` steps as reported, without a meter."""
     trainer = _start(context)
-    for _ in range(int(context.args["steps"])):
+    steps = int(context.args["steps"])
+    made.clear()
+    for _ in range(steps):
         trainer.step()
+    context.record("made", **{what: count / steps for what, count in made.items()})
 
 
 def series(context: Context) -> dict[str, Callable[[], object]]:
