@@ -162,6 +162,7 @@ def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folder
         "tiers": tuple(Tier(tier) for tier in data["tiers"]),
         "launcher": Launcher(data.get("launcher", "plain")),
         "topology": topology,
+        "ranks": tuple(data.get("ranks", ())),
         "oracle": _oracle(data["oracle"]) if "oracle" in data else None,
     }
     case = Case(**{**data, **changed})

@@ -166,8 +166,10 @@ def _spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, 
         seed=options.seed,
         fixes=_fixes(fault) if arm is Arm.FIXED else "none",
     )
-    if not options.ranks or tier is not Tier.SIM:
+    if tier is not Tier.SIM:
         return spec
+    if not options.ranks:
+        return replace(spec, ranks=case.ranks)
     outside = [rank for rank in options.ranks if rank >= topology.world]
     if outside and topology.world > 1:
         raise UsageError(f"--ranks {outside[0]}: the world of {case.name} has {topology.world} ranks")

@@ -105,6 +105,7 @@ class Case:
         window: Calls between two samples.
         calls_per_step: How many of the counted calls one step of the loop makes, such as 133 applies.
         environment: Variables of the ranks, beyond what the launcher sets.
+        ranks: Ranks of a simulated world to start where the command line names none; empty for all.
         collectives: False where the ranks need no communication, so that no scheduler is started for them.
         oracle: Overrides the fault's oracle for this case; None to use the fault's.
         says: One line on what the case is.
@@ -123,6 +124,7 @@ class Case:
     calls_per_step: int = 1
     trials: int = 1
     timeout_s: float = 60.0
+    ranks: tuple[int, ...] = ()
     collectives: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     oracle: Oracle | None = None
