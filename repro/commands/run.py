@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from repro.model import Arm, Tier, Topology
 
 if TYPE_CHECKING:
-    from repro.model import Issue
+    from repro.model import Fault, Issue
     from repro.plan import FaultPlan, Options
 
 # PYTHONHASHSEED takes no more.
@@ -125,6 +125,11 @@ def asked(args: argparse.Namespace) -> tuple[Issue, str, Options]:
     return find(int(number)), f"{int(number)}.{int(fault)}" if fault else "", options
 
 
+def _prefers_sim(fault: Fault) -> bool:
+    order = (*fault.prefer, Tier.CPU)
+    return Tier.SIM in order and order.index(Tier.SIM) < order.index(Tier.CPU)
+
+
 def run_plans(
     issue: Issue, plans: Sequence[FaultPlan], out: Path | None, *, keep_going: bool, kind: str = "run"
 ) -> Path:
@@ -143,11 +148,12 @@ def run_plans(
     from repro.runner import carry_out, open_run
     from repro.sim.build import status
 
-    simulated = status()
-    for item in plans:
-        if item.tier is Tier.CPU and Tier.SIM in item.fault.prefer and not simulated.ready:
-            mend = f"{simulated.detail}; {simulated.mend}"
-            print(f"note: {item.fault.id} shows better on tier sim, which is not here: {mend}", file=sys.stderr)
+    fell_back = [item.fault for item in plans if item.tier is Tier.CPU and _prefers_sim(item.fault)]
+    # Asked only then: the answer takes a look at the wheel and the compiler.
+    if fell_back and not (simulated := status()).ready:
+        names = ", ".join(fault.id for fault in fell_back)
+        mend = f"{simulated.detail}; {simulated.mend}"
+        print(f"note: {names}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
     this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], kind=kind)
     names = {spec.folder for spec in this.specs}
     with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:

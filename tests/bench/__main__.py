@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -130,8 +131,6 @@ def _shuffled(seed: int) -> GrowthState:
     clean = [window for window in windows if window.series == "clean"] or windows
     random.Random(seed).shuffle(clean)
     half = len(clean) // 2
-    from dataclasses import replace
-
     series = []
     for block, (one, other) in enumerate(zip(clean[:half], clean[half:], strict=False)):
         leaked = {**other.end, BYTES.measure: other.end[BYTES.measure] + BYTES.planted * other.calls}
