@@ -151,9 +151,9 @@ def run_plans(
     fell_back = [item.fault for item in plans if item.tier is Tier.CPU and _prefers_sim(item.fault)]
     # Asked only then: the answer takes a look at the wheel and the compiler.
     if fell_back and not (simulated := status()).ready:
-        names = ", ".join(fault.id for fault in fell_back)
+        which = ", ".join(fault.id for fault in fell_back)
         mend = f"{simulated.detail}; {simulated.mend}"
-        print(f"note: {names}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
+        print(f"note: {which}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
     this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], kind=kind)
     names = {spec.folder for spec in this.specs}
     with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:
