@@ -51,7 +51,14 @@ class Run:
         return [spec for plan in self.plans for spec in plan.trials]
 
 
-def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: Sequence[str], kind: str = "run") -> Run:
+def open_run(
+    issue: Issue,
+    plans: Sequence[FaultPlan],
+    out: Path | None,
+    argv: Sequence[str],
+    engine: Engine,
+    kind: str = "run",
+) -> Run:
     """Create the run folder, or take up one that was cut.
 
     Args:
@@ -59,6 +66,7 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
         plans: What to run.
         out: The folder; None for a new one under ``runs/``.
         argv: The command line, for the record.
+        engine: Where the trials will run.
         kind: ``run`` for faults, ``matrix`` for a table of topologies.
 
     Raises:
@@ -69,13 +77,12 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
     folder = RunFolder(out or Path("runs") / f"{stamp}-{issue.number}-{uuid4().hex[:6]}")
     run = Run(folder, issue, tuple(plans))
     asked = {spec.folder: spec.key for spec in run.specs}
-    versions = host.package_versions()
     identity = {
         "kind": kind,
         "issue": issue.number,
         "issue_digest": issue.digest,
         "trials": asked,
-        "packages": versions,
+        "packages": engine.package_versions(),
     }
     if folder.run.exists():
         known = read_run_json(folder)
@@ -103,6 +110,7 @@ def open_run(issue: Issue, plans: Sequence[FaultPlan], out: Path | None, argv: S
         "argv": list(argv),
         "faults": {plan.fault.id: plan.tier for plan in plans},
         "host": host.facts(),
+        "engine": engine.describe(),
     }
     write_json(folder.run, record)
     manifest.seal_run(folder)

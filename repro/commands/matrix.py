@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from repro.commands.run import ranks_of, run_plans
+from repro.engines import choice
 from repro.model import Tier
 
 
@@ -19,16 +20,18 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=ranks_of, default=(), metavar="all|0,3", help="ranks of each simulated world")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    choice.prepare_parser(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run every cell, judge, print."""
-    from repro import host, matrix
+    from repro import matrix
     from repro.catalogue import find
 
     issue = find(args.issue)
-    plans = matrix.plan(issue, args.tier, host.available_tiers(), args.ranks, seed=0)
-    folder = run_plans(issue, plans, args.out, keep_going=True, kind="matrix")
+    engine = choice.create(args)
+    plans = matrix.plan(issue, args.tier, engine.available_tiers(), args.ranks, seed=0)
+    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix")
     return conclude(folder, as_json=args.json)
 
 

@@ -14,9 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repro.engines import choice
 from repro.model import Arm, Tier, Topology
 
 if TYPE_CHECKING:
+    from repro.engines.base import Engine
     from repro.model import Fault, Issue
     from repro.plan import FaultPlan, Options
 
@@ -46,6 +48,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object on standard output, all else on stderr"
     )
+    choice.prepare_parser(parser)
 
 
 def _topology(text: str) -> Topology:
@@ -89,13 +92,14 @@ def _seed(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Run, judge, write the report, print."""
-    from repro import host
     from repro.commands.judge import conclude
     from repro.plan import plan
 
     issue, fault, options = asked(args)
     options = replace(options, faults=(fault,) if fault else ())
-    folder = run_plans(issue, plan(issue, options, host.available_tiers()), args.out, keep_going=args.keep_going)
+    engine = choice.create(args)
+    plans = plan(issue, options, engine.available_tiers())
+    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going)
     return conclude(folder, as_json=args.json)
 
 
@@ -131,7 +135,13 @@ def _prefers_sim(fault: Fault) -> bool:
 
 
 def run_plans(
-    issue: Issue, plans: Sequence[FaultPlan], out: Path | None, *, keep_going: bool, kind: str = "run"
+    issue: Issue,
+    plans: Sequence[FaultPlan],
+    out: Path | None,
+    engine: Engine,
+    *,
+    keep_going: bool,
+    kind: str = "run",
 ) -> Path:
     """Run what is missing of the plans, showing how it gets on, and return the run's folder.
 
@@ -139,10 +149,10 @@ def run_plans(
         issue: The issue.
         plans: Its trials.
         out: The run's folder; None for a new one.
+        engine: Where the trials run.
         keep_going: Go on after a trial that could not be run.
         kind: ``run``, ``verify`` or ``matrix``.
     """
-    from repro.engines.local import LocalEngine
     from repro.evidence.read import finished_trials
     from repro.report.console import Watch
     from repro.runner import carry_out, open_run
@@ -154,8 +164,8 @@ def run_plans(
         which = ", ".join(fault.id for fault in fell_back)
         mend = f"{simulated.detail}; {simulated.mend}"
         print(f"note: {which}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
-    this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], kind=kind)
+    this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], engine, kind=kind)
     names = {spec.folder for spec in this.specs}
     with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:
-        carry_out(this, LocalEngine(), keep_going, watch)
+        carry_out(this, engine, keep_going, watch)
     return this.folder.path

@@ -11,6 +11,7 @@ import argparse
 from dataclasses import replace
 
 from repro.commands import run as run_command
+from repro.engines import choice
 from repro.model import Arm
 
 
@@ -21,7 +22,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run both arms, judge, write the report, print."""
-    from repro import host
     from repro.commands.judge import conclude
     from repro.errors import UsageError
     from repro.plan import plan, with_mends
@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--arm: verify always runs both arms and the controls", "for one arm: `repro run --arm fixed`")
     issue, fault, options = run_command.asked(args)
     options = replace(options, faults=with_mends(issue, fault), arms=tuple(Arm))
-    plans = plan(issue, options, host.available_tiers())
-    folder = run_command.run_plans(issue, plans, args.out, keep_going=args.keep_going, kind="verify")
+    engine = choice.create(args)
+    plans = plan(issue, options, engine.available_tiers())
+    folder = run_command.run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, kind="verify")
     return conclude(folder, as_json=args.json)

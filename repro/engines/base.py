@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
 
+from repro import host
 from repro.evidence.layout import TrialFolder
-from repro.model import TrialSpec
+from repro.model import Tier, TrialSpec
 
 
 class Engine(ABC):
     """Runs trials, several at a time if it can; safe to call from several threads."""
 
     name: str
+
+    @abstractmethod
+    def available_tiers(self) -> list[Tier]:
+        """The tiers of the place where trials run, best first.
+
+        Raises:
+            InfraError: The place does not answer.
+        """
+
+    def package_versions(self) -> dict[str, str | None]:
+        """Versions of the packages that trials run with; a run is resumed only where they are the same."""
+        return host.package_versions()
+
+    def describe(self) -> dict[str, Any]:
+        """What run.json says of the place: the engine's name, and for another place its image or hosts."""
+        return {"name": self.name}
 
     @abstractmethod
     def slots(self, spec: TrialSpec) -> int:

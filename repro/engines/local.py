@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -9,17 +10,23 @@ import sys
 import threading
 from pathlib import Path
 
+from repro import host
 from repro.engines.base import Engine
 from repro.errors import InfraError
 from repro.evidence.layout import TrialFolder
 from repro.launch.process import end_strays
 from repro.launch.supervisor import PARENT_VARIABLE
-from repro.model import TrialSpec
+from repro.model import Tier, TrialSpec
 
 # Beyond the trial's own deadline, for starting, ending and recording it; then the supervisor itself is taken for hung.
 SLACK_S = 60.0
 # Ranks spend much of their time waiting for their cluster to form, so a little over-commitment shortens a run.
 OVERCOMMIT = 1
+
+
+def create(_args: argparse.Namespace) -> LocalEngine:
+    """The engine; it has no options of its own."""
+    return LocalEngine()
 
 
 class LocalEngine(Engine):
@@ -31,6 +38,10 @@ class LocalEngine(Engine):
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._stopped = False
+
+    def available_tiers(self) -> list[Tier]:
+        """The tiers that this machine has."""
+        return host.available_tiers()
 
     def slots(self, spec: TrialSpec) -> int:
         """A measurement has the machine to itself, any other trial takes one place.
