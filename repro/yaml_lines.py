@@ -56,20 +56,25 @@ class Marks:
         return UsageError(f"{self._path}:{self.line(steps)}: {key}: {message}")
 
 
-def parse_with_lines(path: Path, text: str) -> tuple[Any, Marks]:
+def parse_with_lines(path: Path, text: str, loader: type[yaml.SafeLoader] | None = None) -> tuple[Any, Marks]:
     """The data of a YAML text, and where each value stands.
+
+    Args:
+        path: What to call the file in a complaint.
+        text: Its text.
+        loader: One that knows more tags than YAML's own; by default the quickest safe one.
 
     Raises:
         UsageError: It is empty or no YAML, or a key is given twice.
     """
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    chosen: Any = loader or getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        root = yaml.compose(text, Loader=loader)
+        root = yaml.compose(text, Loader=chosen)
         if root is None:
             raise UsageError(f"{path}:1: the file is empty")
         for key in _duplicates(root):
             raise UsageError(f"{path}:{key.start_mark.line + 1}: {key.value}: given twice")
-        return yaml.load(text, Loader=loader), Marks(path, root)  # noqa: S506 -- both loaders are the safe ones
+        return yaml.load(text, Loader=chosen), Marks(path, root)  # noqa: S506 -- all are safe ones
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(f"{path}:{line}: not YAML: {error.problem or error.context}") from error
