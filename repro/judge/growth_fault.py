@@ -44,6 +44,8 @@ _PRESSING_OF_LONG_RUNS = (
 
 _CONTROLS = ("clean", "planted")
 BYTES = "malloc_in_use"
+# What every meter reads of a process's memory, for a reader beside a count.
+_MEMORY = {BYTES: "bytes of malloc in use", "python_blocks": "blocks of Python's allocator"}
 
 
 @dataclass(frozen=True)
@@ -146,18 +148,21 @@ def _measure(fault: Fault, case: Case, trials: Sequence[TrialEvidence]) -> _Meas
             left = other.slope
         lines.append(line)
     if oracle.measure != BYTES:
-        lines.append(_bytes(case, trials))
+        lines.append(_beside(case, trials, oracle.measure))
     return _Measured(case, len(trials), oracle, finding, tuple(lines))
 
 
-def _bytes(case: Case, trials: Sequence[TrialEvidence]) -> str:
-    """What the case adds to malloc in use, beside the count that its verdict rests on."""
+def _beside(case: Case, trials: Sequence[TrialEvidence], measure: str) -> str:
+    """What the case adds to the process's memory, beside the count that its verdict rests on."""
+    said = []
     rank = min(trials[0].ranks)
-    pairs = [pair(_as_case(_series(trial, rank), "case"), BYTES) for trial in trials]
-    grown = estimate([value for trial in pairs for value in trial.case])
-    return (
-        f"{case.name}: malloc in use {_signed(grown.value)} B [{_signed(grown.low)}, {_signed(grown.high)}] with each"
-    )
+    for name, unit in _MEMORY.items():
+        if name == measure:
+            continue
+        pairs = [pair(_as_case(_series(trial, rank), "case"), name) for trial in trials]
+        grown = estimate([value for trial in pairs for value in trial.case])
+        said.append(f"{unit} {_signed(grown.value)} [{_signed(grown.low)}, {_signed(grown.high)}]")
+    return f"{case.name}: with each, {', '.join(said)}"
 
 
 def _growth(fault: Fault, judged: Judged) -> _Result:

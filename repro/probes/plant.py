@@ -7,7 +7,6 @@ import ctypes
 _libc = ctypes.CDLL(None)
 _libc.malloc.restype = ctypes.c_void_p
 _libc.malloc.argtypes = [ctypes.c_size_t]
-_kept: list[object] = []
 
 # glibc keeps eight bytes of its own in each chunk and rounds to sixteen; 32 is the smallest chunk.
 _HEADER = 8
@@ -26,8 +25,3 @@ def leak_bytes(size: int) -> None:
     if size % 16 or size < _SMALLEST:
         raise ValueError(f"malloc has no chunk of {size} bytes; use a multiple of 16 from {_SMALLEST} on")
     _libc.malloc(size - _HEADER)
-
-
-def leak_object() -> None:
-    """Leak one block of Python's allocator."""
-    _kept.append(object())
