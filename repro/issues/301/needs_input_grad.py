@@ -51,6 +51,8 @@ def series(context: Context) -> dict[str, Callable[[], object]]:
     # MindSpore keeps the graph of the last backward until the next one; this one has no Function in it.
     last = ms.grad(lambda value: (value * 2).sum())
     kept: list[object] = []
+    # A literal would be one tuple for all of them.
+    flags = [True]
 
     def loop(function: type[_Function], *, planted: bool = False) -> Callable[[], None]:
         def forward(value: ms.Tensor) -> ms.Tensor:
@@ -64,7 +66,7 @@ def series(context: Context) -> dict[str, Callable[[], object]]:
             backward(x)
             last(x)
             if planted:
-                kept.extend(tuples.watch(tuple([True])) for _ in range(APPLIES_PER_STEP))
+                kept.extend(tuples.watch(tuple(flags)) for _ in range(APPLIES_PER_STEP))
 
         return step
 
