@@ -12,6 +12,7 @@ from typing import Any
 
 from repro.errors import UsageError
 from repro.model import (
+    Ablation,
     Arm,
     Beside,
     Case,
@@ -182,8 +183,17 @@ def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folde
         prefer=tuple(Tier(tier) for tier in data["prefer"]),
         cases=cases,
         on_request=data.get("on_request", False),
+        ablation=_ablation(data["ablation"], cases, (*steps, "ablation"), marks) if "ablation" in data else None,
         limits={Tier(tier): text for tier, text in data.get("limits", {}).items()},
     )
+
+
+def _ablation(data: Mapping[str, Any], cases: Sequence[Case], steps: tuple[Step, ...], marks: Marks) -> Ablation:
+    names = [case.name for case in cases if case.arm is Arm.UNFIXED]
+    for i, name in enumerate(data["cases"]):
+        if name not in names:
+            raise marks.error([*steps, "cases", i], f"there is no unfixed case {name}; there are {', '.join(names)}")
+    return Ablation(**{**data, "cases": tuple(data["cases"])})
 
 
 def _matrix(data: Mapping[str, Any], marks: Marks, folder: Path | None, faults: Sequence[str]) -> Matrix:

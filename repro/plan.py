@@ -122,7 +122,7 @@ def _trials(issue: Issue, fault: Fault, tier: Tier, options: Options) -> list[Tr
     counts = {case.name: _count(case, options) for case in cases}
     rounds = range(max(counts.values()))
     return [
-        _spec(issue, fault, case, tier, options, arm, index)
+        trial_spec(issue, fault, case, tier, options, arm, index)
         for index in rounds
         for case in cases
         for arm in _arms_of(case, arms)
@@ -141,7 +141,12 @@ def _count(case: Case, options: Options) -> int:
     return options.trials if options.trials and asked_for else case.trials
 
 
-def _spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, arm: Arm, index: int) -> TrialSpec:
+def trial_spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Options, arm: Arm, index: int) -> TrialSpec:
+    """One trial of a case, its arm and its running number; a fixed one with the fault's own mend.
+
+    Raises:
+        UsageError: A rank was asked for that the case's world does not have.
+    """
     # A single rank is a control of its own in some reports, so a topology asked for replaces only larger ones.
     topology = options.topology if options.topology and case.topology.world > 1 else case.topology
     spec = TrialSpec(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro import catalogue, matrix
+from repro import ablation, catalogue, matrix
 from repro.errors import InfraError, ReproError
 from repro.evidence import manifest
 from repro.evidence.layout import RunFolder
@@ -69,13 +69,22 @@ def _gather(folder: Path) -> _Gathered:
     return _Gathered(record, issue, trials, unread)
 
 
-def is_matrix(folder: Path) -> bool:
-    """True if the run is of a table of topologies, which ``review_matrix`` judges.
+def kind_of(folder: Path) -> str:
+    """What the run is: ``run``, ``verify``, ``matrix`` for a table of topologies, ``ablation`` for one of mends.
 
     Raises:
         InfraError: The folder is no run.
     """
-    return bool(read_run_json(RunFolder(folder)).get("kind") == "matrix")
+    if ablation_parts(folder):
+        return "ablation"
+    return str(read_run_json(RunFolder(folder)).get("kind"))
+
+
+def ablation_parts(folder: Path) -> list[Path]:
+    """The runs, one a report, of a folder that holds several; empty if it is a run itself or holds none."""
+    if RunFolder(folder).run.exists() or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if RunFolder(path).run.exists())
 
 
 def review(folder: Path) -> Review:
@@ -103,6 +112,21 @@ def review_matrix(folder: Path) -> tuple[Issue, list[Cell]]:
     found = _gather(folder)
     trials = {trial.record.spec.case: trial for trial in found.trials.values()}
     return found.issue, matrix.judge(matrix.matrix_of(found.issue), trials, found.unread)
+
+
+def review_ablation(folder: Path) -> ablation.Table:
+    """Judge every choice of mends of an ablation run, or of a folder of several.
+
+    Raises:
+        InfraError: The folder is no run, or its run.json is damaged.
+        UsageError: Its issue.yaml has a mistake.
+    """
+    tables = []
+    for part in ablation_parts(folder) or [folder]:
+        found = _gather(part)
+        tiers = {fault: Tier(tier) if tier else None for fault, tier in found.record["faults"].items()}
+        tables.append(ablation.judge(found.issue, tiers, list(found.trials.values()), found.unread))
+    return ablation.joined(tables)
 
 
 def _judge(fault: Fault, tier: Tier | None, trials: dict[str, TrialEvidence], unread: dict[str, str]) -> FaultVerdict:

@@ -15,10 +15,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge and print."""
-    from repro.commands import matrix
-    from repro.review import is_matrix
+    from repro.commands import ablation, matrix
+    from repro.review import kind_of
 
-    judge = matrix.conclude if is_matrix(args.run) else conclude
+    judge = {"matrix": matrix.conclude, "ablation": ablation.conclude}.get(kind_of(args.run), conclude)
     return judge(args.run, as_json=args.json)
 
 

@@ -15,11 +15,14 @@ def run(args: argparse.Namespace) -> int:
     """Render and print."""
     from repro.evidence.layout import RunFolder
     from repro.evidence.read import read_run_json
-    from repro.report import markdown, table
-    from repro.review import is_matrix, review, review_matrix
+    from repro.report import markdown, mends, table
+    from repro.review import kind_of, review, review_ablation, review_matrix
 
-    if is_matrix(args.run):
-        print(table.markdown(*review_matrix(args.run)))
-        return 0
-    print(markdown.render(review(args.run), read_run_json(RunFolder(args.run))))
+    match kind_of(args.run):
+        case "matrix":
+            print(table.markdown(*review_matrix(args.run)))
+        case "ablation":
+            print(mends.markdown(review_ablation(args.run)))
+        case _:
+            print(markdown.render(review(args.run), read_run_json(RunFolder(args.run))))
     return 0

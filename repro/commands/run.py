@@ -42,7 +42,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=_positive, help="trials of each unfixed case, and of arms named by --arm")
     parser.add_argument("--steps", type=_positive, help="calls of each series in growth measurements")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="deadline of one trial")
-    parser.add_argument("--seed", type=_seed, default=0, help="of MindSpore, and of Python's hashes (0)")
+    parser.add_argument("--seed", type=seed_of, default=0, help="of MindSpore, and of Python's hashes (0)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--keep-going", action="store_true", help="go on with other trials after one could not be run")
     parser.add_argument(
@@ -84,7 +84,8 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _seed(text: str) -> int:
+def seed_of(text: str) -> int:
+    """Read a seed."""
     if not (text.isascii() and text.isdigit()) or int(text) > LARGEST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {LARGEST_SEED}")
     return int(text)
@@ -110,12 +111,9 @@ def asked(args: argparse.Namespace) -> tuple[Issue, str, Options]:
         UsageError: There is no such issue, or it is no number.
     """
     from repro.catalogue import find
-    from repro.errors import UsageError
     from repro.plan import Options
 
-    number, _, fault = args.issue.partition(".")
-    if not number.isdecimal() or not (fault.isdecimal() or args.issue == number):
-        raise UsageError(f"{args.issue!r} is not an issue or a fault", "give a number such as 134, or 134.2")
+    number, fault = number_and_fault(args.issue)
     options = Options(
         tier=args.tier,
         arms=tuple(args.arm),
@@ -126,7 +124,21 @@ def asked(args: argparse.Namespace) -> tuple[Issue, str, Options]:
         timeout_s=args.timeout,
         seed=args.seed,
     )
-    return find(int(number)), f"{int(number)}.{int(fault)}" if fault else "", options
+    return find(number), fault, options
+
+
+def number_and_fault(text: str) -> tuple[int, str]:
+    """A report's number, and the one fault of it that is named, such as ``134.2``, or an empty string.
+
+    Raises:
+        UsageError: It is neither a report nor a fault.
+    """
+    from repro.errors import UsageError
+
+    number, _, fault = text.partition(".")
+    if not number.isdecimal() or not (fault.isdecimal() or text == number):
+        raise UsageError(f"{text!r} is not an issue or a fault", "give a number such as 134, or 134.2")
+    return int(number), f"{int(number)}.{int(fault)}" if fault else ""
 
 
 def _prefers_sim(fault: Fault) -> bool:
@@ -151,7 +163,7 @@ def run_plans(
         out: The run's folder; None for a new one.
         engine: Where the trials run.
         keep_going: Go on after a trial that could not be run.
-        kind: ``run``, ``verify`` or ``matrix``.
+        kind: ``run``, ``verify``, ``matrix`` or ``ablation``.
     """
     from repro.evidence.read import finished_trials
     from repro.report.console import Watch

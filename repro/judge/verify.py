@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from repro.evidence.types import TrialEvidence
@@ -15,7 +15,9 @@ from repro.model import Arm, CrashOracle, Fault, FaultVerdict, GrowthOracle, Tie
 EVENT = "mends"
 
 
-def judge_mend(fault: Fault, tier: Tier, trials: Sequence[TrialEvidence]) -> FaultVerdict:
+def judge_mend(
+    fault: Fault, tier: Tier, trials: Sequence[TrialEvidence], needed: Collection[str] | None = None
+) -> FaultVerdict:
     """The verdict on the mend of one fault.
 
     The order of the questions: does the fault show without the mend, case by case; was the mend in use; does the fault
@@ -25,12 +27,13 @@ def judge_mend(fault: Fault, tier: Tier, trials: Sequence[TrialEvidence]) -> Fau
         fault: The fault and its oracle.
         tier: Where the trials ran.
         trials: Both arms and the controls.
+        needed: The mends without whose effect the fixed arm shows nothing; None for all that it was asked for.
     """
     arms = {arm: [trial for trial in trials if trial.record.spec.arm is arm] for arm in Arm}
     controls = [*arms[Arm.CLEAN], *arms[Arm.PLANTED]]
     before = judge_fault(fault, tier, [*arms[Arm.UNFIXED], *controls])
     after = judge_fault(_as_fixed(fault), tier, [*arms[Arm.FIXED], *controls], Arm.FIXED)
-    verdict, why = _decide(fault, before, after, arms[Arm.UNFIXED], arms[Arm.FIXED])
+    verdict, why = _decide(fault, before, after, arms[Arm.UNFIXED], arms[Arm.FIXED], needed)
     lines = [*before.controls, *(line for line in after.controls if line not in before.controls)]
     return replace(after, verdict=verdict, why=why, controls=tuple(lines))
 
@@ -46,12 +49,13 @@ def _decide(
     after: FaultVerdict,
     unfixed: Sequence[TrialEvidence],
     fixed: Sequence[TrialEvidence],
+    needed: Collection[str] | None,
 ) -> tuple[Verdict, str]:
     if stood_in_the_way := _without_answer(before, after, unfixed, fixed):
         return stood_in_the_way
     if after.verdict is Verdict.REPRODUCED:
         return Verdict.NOT_FIXED, f"with the mend it still shows: {after.why}"
-    if idle := _idle(fixed):
+    if idle := _idle(fixed, needed):
         return Verdict.INCONCLUSIVE, idle
     pairs = _Pairs(fault, unfixed, fixed)
     if pairs.not_shown:
@@ -110,10 +114,11 @@ def _first(findings: Sequence[Finding], kind: Kind) -> str:
     return next((finding.why for finding in findings if finding.kind is kind), "")
 
 
-def _idle(fixed: Sequence[TrialEvidence]) -> str:
-    """Names a rank in which a mend that was asked for had no effect; empty if there is none."""
+def _idle(fixed: Sequence[TrialEvidence], needed: Collection[str] | None) -> str:
+    """Names a rank in which a mend that was asked for and needed had no effect; empty if there is none."""
     for trial in fixed:
         asked = set(trial.record.spec.fixes.split(","))
+        asked = asked if needed is None else asked & set(needed)
         for rank, evidence in sorted(trial.ranks.items()):
             said = [mend for event in evidence.events if event.get("event") == EVENT for mend in event["mends"]]
             used = {mend["fault"] for mend in said if mend["uses"]}

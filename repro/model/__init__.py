@@ -1,6 +1,7 @@
 """The words of the project as frozen data: issues, faults, cases, topologies, trials and verdicts. No I/O."""
 
 from repro.model.issue import (
+    Ablation,
     Beside,
     Case,
     CeilingOracle,
@@ -37,6 +38,7 @@ from repro.model.words import (
 )
 
 __all__ = [
+    "Ablation",
     "Arm",
     "Beside",
     "Case",

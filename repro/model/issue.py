@@ -132,6 +132,22 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Ablation:
+    """The cheap form in which a fault is run against every choice of mends.
+
+    Attributes:
+        cases: The unfixed cases that are enough to show it; those of the tier at hand are run.
+        trials: Of each of them, for each choice of mends.
+        calls, window: As of a case, for cases that measure growth; 0 keeps the case's own.
+    """
+
+    cases: tuple[str, ...]
+    trials: int = 1
+    calls: int = 0
+    window: int = 0
+
+
+@dataclass(frozen=True)
 class Fault:
     """One root cause in a report, with its own oracle.
 
@@ -140,6 +156,7 @@ class Fault:
         prefer: Tiers on which it can be judged, best first.
         limits: What a tier cannot show of it.
         on_request: True if it is run only when it is named.
+        ablation: How it is run against every choice of mends; None if it is not.
     """
 
     id: str
@@ -149,6 +166,7 @@ class Fault:
     cases: tuple[Case, ...]
     limits: Mapping[Tier, str] = field(default_factory=dict)
     on_request: bool = False
+    ablation: Ablation | None = None
 
     def oracle_of(self, case: Case) -> Oracle:
         """The oracle that a case is judged by: its own, or the fault's."""
