@@ -29,8 +29,10 @@ from repro.model import (
     NumericOracle,
     Oracle,
     Phase,
+    Subject,
     Tier,
     Topology,
+    Upstream,
 )
 from repro.yaml_lines import Marks, Step, parse_with_lines, read
 
@@ -164,6 +166,7 @@ def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folder
         "launcher": Launcher(data.get("launcher", "plain")),
         "topology": topology,
         "ranks": tuple(data.get("ranks", ())),
+        "subjects": tuple(Subject(subject) for subject in data.get("subjects", [Subject.DISTILLED])),
         "oracle": _oracle(data["oracle"]) if "oracle" in data else None,
     }
     case = Case(**{**data, **changed})
@@ -184,7 +187,8 @@ def _fault(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folde
         cases=cases,
         on_request=data.get("on_request", False),
         ablation=_ablation(data["ablation"], cases, (*steps, "ablation"), marks) if "ablation" in data else None,
-        limits={Tier(tier): text for tier, text in data.get("limits", {}).items()},
+        limits=_limits(data),
+        upstream=_upstream(data["upstream"]) if "upstream" in data else None,
     )
 
 
@@ -194,6 +198,15 @@ def _ablation(data: Mapping[str, Any], cases: Sequence[Case], steps: tuple[Step,
         if name not in names:
             raise marks.error([*steps, "cases", i], f"there is no unfixed case {name}; there are {', '.join(names)}")
     return Ablation(**{**data, "cases": tuple(data["cases"])})
+
+
+def _limits(data: Mapping[str, Any]) -> dict[Tier, str]:
+    return {Tier(tier): text for tier, text in data.get("limits", {}).items()}
+
+
+def _upstream(data: Mapping[str, Any]) -> Upstream:
+    driven_by = tuple(data.get("driven_by", ()))
+    return Upstream(tuple(data["carried_by"]), data["lacks"], driven_by, _limits(data))
 
 
 def _matrix(data: Mapping[str, Any], marks: Marks, folder: Path | None, faults: Sequence[str]) -> Matrix:
@@ -242,7 +255,8 @@ def _check_meaning(issue: Issue, marks: Marks) -> None:
             names.add(case.name)
             _check_series(fault, case, (*at, "cases", j), marks)
         for tier in fault.prefer:
-            _check_arms(fault, tier, at, marks)
+            _check_arms(fault, Subject.DISTILLED, tier, at, marks)
+        _check_upstream(fault, at, marks)
 
 
 def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: Marks) -> None:
@@ -262,8 +276,17 @@ def _check_series(fault: Fault, case: Case, at: tuple[Step, ...], marks: Marks) 
         raise marks.error([*at, "calls"], f"{case.calls} calls do not fill a window of {case.window}")
 
 
-def _check_arms(fault: Fault, tier: Tier, at: tuple[Step, ...], marks: Marks) -> None:
-    arms = {case.arm for case in fault.cases if tier in case.tiers}
+def _check_upstream(fault: Fault, at: tuple[Step, ...], marks: Marks) -> None:
+    cases = fault.cases_of(Subject.UPSTREAM)
+    if cases and fault.upstream is None:
+        raise marks.error([*at, "cases"], f"{fault.id} has cases for upstream, so it needs upstream: carried_by, lacks")
+    for tier in fault.prefer:
+        if any(tier in case.tiers for case in cases):
+            _check_arms(fault, Subject.UPSTREAM, tier, at, marks)
+
+
+def _check_arms(fault: Fault, subject: Subject, tier: Tier, at: tuple[Step, ...], marks: Marks) -> None:
+    arms = {case.arm for case in fault.cases_of(subject) if tier in case.tiers}
     if Arm.UNFIXED not in arms:
         raise marks.error([*at, "prefer"], f"no unfixed case of {fault.id} runs on tier {tier}")
     if not isinstance(fault.oracle, GrowthOracle) and Arm.CLEAN not in arms:

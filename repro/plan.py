@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import fixes
 from repro.errors import UnsupportedError, UsageError
@@ -20,6 +20,8 @@ class Options:
         ranks: Ranks to start of a simulated world; empty for all.
         steps: Calls of each series of a growth measurement.
         timeout_s: Deadline of one trial in seconds.
+        subject: Whose code is run.
+        lacks: Why the checkout under test cannot be judged for a fault, by fault id.
     """
 
     faults: tuple[str, ...] = ()
@@ -31,6 +33,8 @@ class Options:
     steps: int | None = None
     timeout_s: float | None = None
     seed: int = 0
+    subject: Subject = Subject.DISTILLED
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,15 +76,19 @@ def with_mends(issue: Issue, wanted: str) -> tuple[str, ...]:
     return mended
 
 
-def choose_tier(fault: Fault, asked: Tier | None, available: Sequence[Tier]) -> Tier | None:
+def choose_tier(
+    fault: Fault, asked: Tier | None, available: Sequence[Tier], subject: Subject = Subject.DISTILLED
+) -> Tier | None:
     """The tier to judge the fault on: the one asked for, or the best that this machine has.
 
     Returns:
         None if the fault cannot be judged on any tier of this machine, or not on the one asked for.
     """
-    if asked is not None:
-        return asked if asked in fault.prefer and asked in available else None
-    return next((tier for tier in fault.prefer if tier in available), None)
+    able = {tier for case in fault.cases_of(subject) for tier in case.tiers}
+    return next(
+        (tier for tier in fault.prefer if tier in available and tier in able and asked in (None, tier)),
+        None,
+    )
 
 
 def plan(issue: Issue, options: Options, available: Sequence[Tier]) -> list[FaultPlan]:
@@ -91,9 +99,10 @@ def plan(issue: Issue, options: Options, available: Sequence[Tier]) -> list[Faul
     """
     plans = []
     for fault in chosen_faults(issue, options.faults):
-        tier = choose_tier(fault, options.tier, available)
+        able = fault.id not in options.lacks
+        tier = choose_tier(fault, options.tier, available, options.subject) if able else None
         plans.append(FaultPlan(fault, tier, tuple(_trials(issue, fault, tier, options)) if tier else ()))
-    if all(item.tier is None for item in plans):
+    if not options.lacks and all(item.tier is None for item in plans):
         needed = sorted({tier.value for item in plans for tier in item.fault.prefer})
         asked = f"tier {options.tier}" if options.tier else f"this machine ({', '.join(available)})"
         raise UnsupportedError(
@@ -116,7 +125,7 @@ def _check_taken(options: Options, specs: Sequence[TrialSpec]) -> None:
 
 def _trials(issue: Issue, fault: Fault, tier: Tier, options: Options) -> list[TrialSpec]:
     arms = options.arms or (Arm.UNFIXED, Arm.CLEAN, Arm.PLANTED)
-    cases = [case for case in fault.cases if tier in case.tiers and _arms_of(case, arms)]
+    cases = [case for case in fault.cases_of(options.subject) if tier in case.tiers and _arms_of(case, arms)]
     if not cases:
         raise UsageError(f"{fault.id} has no case for arm {', '.join(arms)} on tier {tier}", "see `repro list`")
     counts = {case.name: _count(case, options) for case in cases}
@@ -155,7 +164,7 @@ def trial_spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Opti
         case=case.name,
         arm=arm,
         tier=tier,
-        subject=Subject.DISTILLED,
+        subject=options.subject,
         launcher=case.launcher,
         topology=topology,
         program=case.program,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,8 @@ def review(folder: Path) -> Review:
     """
     found = _gather(folder)
     tiers = {fault: Tier(tier) if tier else None for fault, tier in found.record["faults"].items()}
-    verdicts = tuple(
-        _judge(fault, tiers[fault.id], found.trials, found.unread) for fault in found.issue.faults if fault.id in tiers
-    )
+    asked = [fault for fault in found.issue.faults if fault.id in tiers]
+    verdicts = tuple(_judge(fault, tiers[fault.id], found) for fault in asked)
     return Review(found.record["run"], found.issue, verdicts, found.trials, found.unread)
 
 
@@ -129,18 +128,24 @@ def review_ablation(folder: Path) -> ablation.Table:
     return ablation.joined(tables)
 
 
-def _judge(fault: Fault, tier: Tier | None, trials: dict[str, TrialEvidence], unread: dict[str, str]) -> FaultVerdict:
-    mine = [trial for trial in trials.values() if trial.record.spec.fault == fault.id]
-    lost = [why for name, why in unread.items() if name.startswith(f"{fault.id}-")]
+def _judge(fault: Fault, tier: Tier | None, found: _Gathered) -> FaultVerdict:
+    mine = [trial for trial in found.trials.values() if trial.record.spec.fault == fault.id]
+    lost = [why for name, why in found.unread.items() if name.startswith(f"{fault.id}-")]
+    upstream = found.record.get("upstream")
+    subject = Subject.UPSTREAM if upstream else Subject.DISTILLED
     if tier is None:
         needed = " or ".join(fault.prefer)
-        return _without(fault, fault.prefer[0], Verdict.UNSUPPORTED, f"needs tier {needed}, which is not here")
+        lacking = (upstream or {}).get("lacks", {}).get(fault.id)
+        why = lacking or f"needs tier {needed}, which is not here"
+        verdict = _without(fault, subject, fault.prefer[0], Verdict.UNSUPPORTED, why)
+        # What a tier cannot show is beside the point where the version has nothing to show.
+        return replace(verdict, limits="") if lacking else verdict
     if lost:
-        return _without(fault, tier, Verdict.INFRA_ERROR, lost[0], len(mine))
+        return _without(fault, subject, tier, Verdict.INFRA_ERROR, lost[0], len(mine))
     if any(trial.record.spec.arm is Arm.FIXED for trial in mine):
         return judge_mend(fault, tier, mine)
     return judge_fault(fault, tier, mine)
 
 
-def _without(fault: Fault, tier: Tier, verdict: Verdict, why: str, trials: int = 0) -> FaultVerdict:
-    return FaultVerdict(fault.id, verdict, tier, Subject.DISTILLED, trials, 0, fault.limits.get(tier, ""), why)
+def _without(fault: Fault, subject: Subject, tier: Tier, verdict: Verdict, why: str, trials: int = 0) -> FaultVerdict:
+    return FaultVerdict(fault.id, verdict, tier, subject, trials, 0, fault.limits_of(subject, tier), why)

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +58,7 @@ def open_run(
     argv: Sequence[str],
     engine: Engine,
     kind: str = "run",
+    upstream: Mapping[str, object] | None = None,
 ) -> Run:
     """Create the run folder, or take up one that was cut.
 
@@ -68,6 +69,7 @@ def open_run(
         argv: The command line, for the record.
         engine: Where the trials will run.
         kind: ``run`` for faults, ``matrix`` for a table of topologies.
+        upstream: What identifies the checkout of hyper-parallel that is run; None for our own subject.
 
     Raises:
         UsageError: The folder holds another run.
@@ -83,6 +85,7 @@ def open_run(
         "issue_digest": issue.digest,
         "trials": asked,
         "packages": engine.package_versions(),
+        "upstream": dict(upstream) if upstream else None,
     }
     if folder.run.exists():
         known = read_run_json(folder)

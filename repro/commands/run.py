@@ -1,6 +1,7 @@
 """Reproduce a report: run its cases and controls here, judge the evidence, print the verdict.
 
-ISSUE is a report's number (134) or one fault of it (134.2). Exit code: 0 every fault shows as reported, 1 at least one
+ISSUE is a report's number (134) or one fault of it (134.2). With --upstream the real library is run; a fault that its
+version cannot have is UNSUPPORTED, with the reason. Exit code: 0 every fault shows as reported, 1 at least one
 does not, 2 usage, 3 inconclusive, 4 infrastructure, 5 unsupported here, 130 interrupted.
 """
 
@@ -12,10 +13,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from repro.engines import choice
-from repro.model import Arm, Tier, Topology
+from repro.model import Arm, Subject, Tier, Topology
 
 if TYPE_CHECKING:
     from repro.engines.base import Engine
@@ -44,11 +45,22 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="deadline of one trial")
     parser.add_argument("--seed", type=seed_of, default=0, help="of MindSpore, and of Python's hashes (0)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
+    add_upstream(parser)
     parser.add_argument("--keep-going", action="store_true", help="go on with other trials after one could not be run")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object on standard output, all else on stderr"
     )
     choice.prepare_parser(parser)
+
+
+def add_upstream(parser: argparse.ArgumentParser) -> None:
+    """Add ``--upstream``."""
+    parser.add_argument(
+        "--upstream",
+        type=Path,
+        metavar="DIR",
+        help="run a checkout of hyper-parallel, unmodified, in place of our own subject; also HYPER_PARALLEL_SRC",
+    )
 
 
 def _topology(text: str) -> Topology:
@@ -97,10 +109,11 @@ def run(args: argparse.Namespace) -> int:
     from repro.plan import plan
 
     issue, fault, options = asked(args)
-    options = replace(options, faults=(fault,) if fault else ())
+    upstream = upstream_of(args, issue)
+    options = on_upstream(replace(options, faults=(fault,) if fault else ()), upstream)
     engine = choice.create(args)
     plans = plan(issue, options, engine.available_tiers())
-    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going)
+    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, upstream=upstream)
     return conclude(folder, as_json=args.json)
 
 
@@ -141,6 +154,35 @@ def number_and_fault(text: str) -> tuple[int, str]:
     return int(number), f"{int(number)}.{int(fault)}" if fault else ""
 
 
+def upstream_of(args: argparse.Namespace, issue: Issue) -> dict[str, Any] | None:
+    """What identifies the checkout to run, with what its version lacks; None for our own subject.
+
+    The ranks find the checkout by the variable, which is set here for all that this process starts.
+
+    Raises:
+        UsageError: The folder holds no hyper-parallel, or the engine is not this machine.
+    """
+    import os
+
+    from repro.errors import UsageError
+    from repro.upstream.checkout import VARIABLE, open_checkout
+    from repro.upstream.versions import lacks, layout
+
+    checkout = open_checkout(args.upstream)
+    if checkout is None:
+        return None
+    if args.engine != "local":
+        raise UsageError(f"--upstream runs on this machine, not by engine {args.engine}", "leave --engine out")
+    os.environ[VARIABLE] = str(checkout.path)
+    print(f"upstream: {checkout.label}, layout {layout(checkout.has)}", file=sys.stderr)
+    return {**checkout.identity, "layout": layout(checkout.has), "lacks": lacks(issue, checkout.has)}
+
+
+def on_upstream(options: Options, upstream: dict[str, Any] | None) -> Options:
+    """The options for a run of the checkout; unchanged where there is none."""
+    return replace(options, subject=Subject.UPSTREAM, lacks=upstream["lacks"]) if upstream else options
+
+
 def _prefers_sim(fault: Fault) -> bool:
     order = (*fault.prefer, Tier.CPU)
     return Tier.SIM in order and order.index(Tier.SIM) < order.index(Tier.CPU)
@@ -154,6 +196,7 @@ def run_plans(
     *,
     keep_going: bool,
     kind: str = "run",
+    upstream: dict[str, Any] | None = None,
 ) -> Path:
     """Run what is missing of the plans, showing how it gets on, and return the run's folder.
 
@@ -164,6 +207,7 @@ def run_plans(
         engine: Where the trials run.
         keep_going: Go on after a trial that could not be run.
         kind: ``run``, ``verify``, ``matrix`` or ``ablation``.
+        upstream: What identifies the checkout that is run; None for our own subject.
     """
     from repro.evidence.read import finished_trials
     from repro.report.console import Watch
@@ -176,7 +220,7 @@ def run_plans(
         which = ", ".join(fault.id for fault in fell_back)
         mend = f"{simulated.detail}; {simulated.mend}"
         print(f"note: {which}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
-    this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], engine, kind=kind)
+    this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], engine, kind=kind, upstream=upstream)
     names = {spec.folder for spec in this.specs}
     with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:
         carry_out(this, engine, keep_going, watch)

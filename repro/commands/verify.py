@@ -29,8 +29,11 @@ def run(args: argparse.Namespace) -> int:
     if args.arm:
         raise UsageError("--arm: verify always runs both arms and the controls", "for one arm: `repro run --arm fixed`")
     issue, fault, options = run_command.asked(args)
-    options = replace(options, faults=with_mends(issue, fault), arms=tuple(Arm))
+    upstream = run_command.upstream_of(args, issue)
+    options = run_command.on_upstream(replace(options, faults=with_mends(issue, fault), arms=tuple(Arm)), upstream)
     engine = choice.create(args)
     plans = plan(issue, options, engine.available_tiers())
-    folder = run_command.run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, kind="verify")
+    folder = run_command.run_plans(
+        issue, plans, args.out, engine, keep_going=args.keep_going, kind="verify", upstream=upstream
+    )
     return conclude(folder, as_json=args.json)

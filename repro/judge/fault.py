@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from repro.evidence.types import TrialEvidence
@@ -65,6 +65,11 @@ def _metadata(trials: Sequence[TrialEvidence]) -> list[str]:
     return [f"read on the simulated device as metadata: {reason}" for reason in sorted(reasons)]
 
 
+def subject_of(trials: Iterable[TrialEvidence]) -> Subject:
+    """Whose code the trials ran; one run has one subject."""
+    return next((trial.record.spec.subject for trial in trials), Subject.DISTILLED)
+
+
 def _judge(fault: Fault, tier: Tier, judged: Sequence[Judged], arm: Arm) -> FaultVerdict:
     if isinstance(fault.oracle, GrowthOracle | CeilingOracle):
         return growth_fault.judge(fault, tier, judged_as_growth(judged))
@@ -82,6 +87,7 @@ def _judge_case(fault: Fault, case: Case, trials: Sequence[TrialEvidence]) -> Ju
 
 
 def _count(fault: Fault, tier: Tier, judged: Sequence[Judged], arm: Arm) -> FaultVerdict:
+    subject = subject_of(trial for item in judged for trial in item.trials)
     cases = [item for item in judged if item.case.arm is arm]
     hits = sum(item.count(Kind.HIT) for item in cases)
     misses = sum(item.count(Kind.MISS) for item in cases)
@@ -97,10 +103,10 @@ def _count(fault: Fault, tier: Tier, judged: Sequence[Judged], arm: Arm) -> Faul
         id=fault.id,
         verdict=verdict,
         tier=tier,
-        subject=Subject.DISTILLED,
+        subject=subject,
         trials=sum(len(item.trials) for item in cases),
         hits=hits,
-        limits=fault.limits.get(tier, ""),
+        limits=fault.limits_of(subject, tier),
         why=why,
         measure=measure,
         controls=tuple(_summary(item) for item in judged),

@@ -69,16 +69,17 @@ def judge(fault: Fault, tier: Tier, judged: Judged) -> FaultVerdict:
             whether the trial ran to its end.
     """
     result = _cut_short(judged) or _measured(fault, judged)
+    subject = next((t.record.spec.subject for _, trials, _ in judged.values() for t in trials), Subject.DISTILLED)
     return FaultVerdict(
         id=fault.id,
         verdict=result.verdict,
         tier=tier,
-        subject=Subject.DISTILLED,
+        subject=subject,
         trials=sum(
             len(t) for case, t, _ in judged.values() if case.series and case.arm not in (Arm.CLEAN, Arm.PLANTED)
         ),
         hits=result.hits,
-        limits=fault.limits.get(tier, ""),
+        limits=fault.limits_of(subject, tier),
         why=result.why,
         measure=result.measure,
         controls=result.controls,

@@ -13,7 +13,7 @@ from repro.errors import UnsupportedError
 from repro.evidence.layout import TrialFolder
 from repro.launch import shim
 from repro.launch.process import spawn
-from repro.model import Launcher, Tier, TrialSpec
+from repro.model import Launcher, Subject, Tier, TrialSpec
 
 RANK_COMMAND = [sys.executable, "-m", "repro.probes.rank"]
 # Seconds that MindSpore's own cluster waits for a worker to join, and for the scheduler to notice a lost one. The
@@ -59,6 +59,9 @@ def base_environment(spec: TrialSpec, folder: TrialFolder, program: Path) -> dic
         "MS_TOPO_TIMEOUT": str(TOPOLOGY_TIMEOUT_S),
         "MS_NODE_TIMEOUT": str(NODE_TIMEOUT_S),
     }
+    if spec.subject is Subject.UPSTREAM:
+        # Nothing is written into the checkout, not even compiled files.
+        ours["PYTHONDONTWRITEBYTECODE"] = "1"
     if spec.calls:
         # Without the thread cache and with one arena, malloc in use is exact and slopes repeat to the byte.
         ours |= {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}

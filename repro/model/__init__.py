@@ -16,6 +16,7 @@ from repro.model.issue import (
     NumericOracle,
     Oracle,
     Scalar,
+    Upstream,
 )
 from repro.model.trial import (
     RankOutcome,
@@ -65,5 +66,6 @@ __all__ = [
     "Topology",
     "TrialRecord",
     "TrialSpec",
+    "Upstream",
     "Verdict",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from repro.model.words import Arm, Launcher, Phase, Tier, Topology
+from repro.model.words import Arm, Launcher, Phase, Subject, Tier, Topology
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,7 @@ class Case:
         environment: Variables of the ranks, beyond what the launcher sets.
         ranks: Ranks of a simulated world to start where the command line names none; empty for all.
         collectives: False where the ranks need no communication, so that no scheduler is started for them.
+        subjects: Whose code it runs: our own, or a checkout of hyper-parallel.
         oracle: Overrides the fault's oracle for this case; None to use the fault's.
         says: One line on what the case is.
     """
@@ -127,6 +128,7 @@ class Case:
     ranks: tuple[int, ...] = ()
     collectives: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
+    subjects: tuple[Subject, ...] = (Subject.DISTILLED,)
     oracle: Oracle | None = None
     says: str = ""
 
@@ -148,6 +150,25 @@ class Ablation:
 
 
 @dataclass(frozen=True)
+class Upstream:
+    """What a version of hyper-parallel must have for a fault to be in it, and for our cases to drive it.
+
+    Names are ``file::qualified.name``, the file below the checkout.
+
+    Attributes:
+        carried_by: Any of these carries the fault.
+        lacks: Why a version with none of them cannot have it.
+        driven_by: All of these are used by the cases.
+        limits: What the run on the library cannot show, by tier; printed with the verdict.
+    """
+
+    carried_by: tuple[str, ...]
+    lacks: str
+    driven_by: tuple[str, ...] = ()
+    limits: Mapping[Tier, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Fault:
     """One root cause in a report, with its own oracle.
 
@@ -157,6 +178,7 @@ class Fault:
         limits: What a tier cannot show of it.
         on_request: True if it is run only when it is named.
         ablation: How it is run against every choice of mends; None if it is not.
+        upstream: Which versions of the real library can have it; None if no case runs on them.
     """
 
     id: str
@@ -167,6 +189,16 @@ class Fault:
     limits: Mapping[Tier, str] = field(default_factory=dict)
     on_request: bool = False
     ablation: Ablation | None = None
+    upstream: Upstream | None = None
+
+    def cases_of(self, subject: Subject) -> tuple[Case, ...]:
+        """The cases that run the code of this subject."""
+        return tuple(case for case in self.cases if subject in case.subjects)
+
+    def limits_of(self, subject: Subject, tier: Tier) -> str:
+        """What cannot be shown of it there."""
+        own = self.upstream.limits if subject is Subject.UPSTREAM and self.upstream else {}
+        return own.get(tier) or self.limits.get(tier, "")
 
     def oracle_of(self, case: Case) -> Oracle:
         """The oracle that a case is judged by: its own, or the fault's."""

@@ -18,7 +18,7 @@ from types import ModuleType
 
 import fixes
 from repro.evidence.layout import TrialFolder
-from repro.model import Phase, Tier, TrialSpec
+from repro.model import Phase, Subject, Tier, TrialSpec
 from repro.probes import metadata
 from repro.probes.context import DEVICE_OF_TIER, Context, rank_of_environment
 from repro.probes.events import Events
@@ -49,6 +49,8 @@ def main() -> int:
             metadata.listeners.append(lambda reason: events.write("metadata", reason=reason))
         mends = _install_mends(events)
         _prepare_mindspore(spec)
+        if spec.subject is Subject.UPSTREAM:
+            _prepare_upstream(spec, events)
         program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
         events.phase(Phase.IN_BODY)
         if spec.series:
@@ -80,6 +82,17 @@ def _install_mends(events: Events) -> tuple[fixes.Mend, ...]:
     if mends:
         events.write("mends installed", faults=[mend.fault for mend in mends])
     return mends
+
+
+def _prepare_upstream(spec: TrialSpec, events: Events) -> None:
+    """Put the checkout in front of the path, and on CPU carry it with shims, which the evidence names."""
+    from repro.upstream import shims
+
+    sys.path.insert(0, os.environ[shims.VARIABLE])
+    applied = shims.install() if spec.tier is Tier.CPU else ()
+    import hyper_parallel
+
+    events.write("upstream", file=hyper_parallel.__file__, shims=[shim.name for shim in applied])
 
 
 def _load(path: Path) -> ModuleType:

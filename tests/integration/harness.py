@@ -63,7 +63,9 @@ class Cli:
     def environment(self) -> dict[str, str]:
         """What every command finds."""
         ours = {MARKER: self._marker, GATE: str(self.gate), "HYPER_REPRO_ISSUES": str(ISSUES), "GLOG_v": "3"}
-        return {**os.environ, **ours, "PYTHONPATH": str(REPOSITORY)}
+        # A checkout that the caller's environment names would take the place of the subject under test.
+        kept = {name: value for name, value in os.environ.items() if name != "HYPER_PARALLEL_SRC"}
+        return {**kept, **ours, "PYTHONPATH": str(REPOSITORY)}
 
     def start(self, *arguments: str, wrapper: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
         """Start a command."""

@@ -154,7 +154,7 @@ def test_installed_at_import_and_removed_without_a_trace(library: Path) -> None:
     mend = ContiguousGrad()
     mend.install()
     mend.install()
-    from hyper_parallel.platform.mindspore.fully_shard import param  # type: ignore[import-not-found]
+    from hyper_parallel.platform.mindspore.fully_shard import param
 
     mended = vars(param.HSDPParamV2)["_to_local_unsharded_grad"]
     assert mend.met == [f"{param.__name__}:HSDPParamV2._to_local_unsharded_grad"]
