@@ -167,6 +167,7 @@ def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folder
         "topology": topology,
         "ranks": tuple(data.get("ranks", ())),
         "subjects": tuple(Subject(subject) for subject in data.get("subjects", [Subject.DISTILLED])),
+        "mends": tuple(data.get("mends", ())),
         "oracle": _oracle(data["oracle"]) if "oracle" in data else None,
     }
     case = Case(**{**data, **changed})

@@ -178,7 +178,7 @@ def trial_spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Opti
         collectives=case.collectives,
         environment=dict(case.environment),
         seed=options.seed,
-        fixes=_fixes(fault) if arm is Arm.FIXED else "none",
+        fixes=_fixes(fault, case) if arm is Arm.FIXED else "none",
     )
     if tier is not Tier.SIM:
         return spec
@@ -190,6 +190,8 @@ def trial_spec(issue: Issue, fault: Fault, case: Case, tier: Tier, options: Opti
     return replace(spec, ranks=tuple(rank for rank in options.ranks if rank < topology.world))
 
 
-def _fixes(fault: Fault) -> str:
-    """The fault's mend, or those that together are its mend; a rank refuses what there is none for."""
+def _fixes(fault: Fault, case: Case) -> str:
+    """The case's mends, or all of its fault's; a rank refuses what there is none for."""
+    if case.mends:
+        return ",".join(fixes.selected(",".join(case.mends)))
     return ",".join(fixes.selected(fault.id)) if fixes.has_mend(fault.id) else fault.id

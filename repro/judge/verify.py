@@ -58,6 +58,8 @@ def _decide(
     if idle := _idle(fixed, needed):
         return Verdict.INCONCLUSIVE, idle
     pairs = _Pairs(fault, unfixed, fixed)
+    if quiet := _not_measured(fault, before.tier, unfixed):
+        return Verdict.INCONCLUSIVE, f"unfixed, case {quiet} did not show the fault, so it shows no mend"
     if pairs.not_shown:
         return Verdict.INCONCLUSIVE, f"unfixed, case {pairs.not_shown} did not show the fault, so it shows no mend"
     if pairs.still:
@@ -81,6 +83,16 @@ def _without_answer(
     if before.verdict is not Verdict.REPRODUCED:
         return Verdict.INCONCLUSIVE, f"unfixed, the fault did not show here, so nothing shows the mend: {before.why}"
     return None
+
+
+def _not_measured(fault: Fault, tier: Tier, unfixed: Sequence[TrialEvidence]) -> str:
+    """A case of several that are measured whose own growth was not found unfixed; empty if there is none."""
+    names = [case.name for case in fault.cases if case.series and case.arm is Arm.UNFIXED]
+    for name in names:
+        trials = [trial for trial in unfixed if trial.record.spec.case == name]
+        if trials and judge_fault(fault, tier, trials).verdict is not Verdict.REPRODUCED:
+            return name
+    return ""
 
 
 class _Pairs:

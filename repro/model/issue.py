@@ -108,6 +108,7 @@ class Case:
         ranks: Ranks of a simulated world to start where the command line names none; empty for all.
         collectives: False where the ranks need no communication, so that no scheduler is started for them.
         subjects: Whose code it runs: our own, or a checkout of hyper-parallel.
+        mends: Those of the fault's mends that the fixed arm of this case is run with; empty for all.
         oracle: Overrides the fault's oracle for this case; None to use the fault's.
         says: One line on what the case is.
     """
@@ -129,6 +130,7 @@ class Case:
     collectives: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     subjects: tuple[Subject, ...] = (Subject.DISTILLED,)
+    mends: tuple[str, ...] = ()
     oracle: Oracle | None = None
     says: str = ""
 

@@ -23,8 +23,13 @@ ROWS = 7
 
 
 def case(context: Context) -> None:
-    """Run one backward, check the reduced gradients and print what the report's test prints."""
+    """Form the group and run the test."""
     context.init_collectives()
+    test(context)
+
+
+def test(context: Context) -> None:
+    """Run one backward, check the reduced gradients and print what the report's test prints."""
 
     def reduce(grad: ms.Tensor) -> Any:
         return ms.mint.distributed.all_reduce(grad, async_op=True)

@@ -113,6 +113,13 @@ UNITS: dict[str, tuple[type[Unit], type[Unit]]] = {
 
 
 def case(context: Context) -> None:
+    """Form the group, if there is one, and run the test."""
+    if context.world > 1:
+        context.init_collectives()
+    test(context)
+
+
+def test(context: Context) -> None:
     """Run one step and print what the report's test prints; what happens after the return is the case.
 
     Args of the case: ``mechanism``, a key of ``UNITS``; ``probe``, True to record the checks of ``CallbackProbe``;
@@ -121,7 +128,6 @@ def case(context: Context) -> None:
     """
     mechanism = str(context.args.get("mechanism", "none"))
     if context.world > 1:
-        context.init_collectives()
         _meet()
     first, rest = UNITS[mechanism]
     # On the host, so that it can be read back where the device is simulated: the mesh is no part of this fault.

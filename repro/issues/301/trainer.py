@@ -27,18 +27,37 @@ from repro.distilled.platform.mindspore.fully_shard.scheduler import MindSporeHS
 from repro.distilled.platform.mindspore.fully_shard.state import MindSporeHSDPStateV2
 from repro.model import Tier
 from repro.probes.context import Context
+from repro.probes.hooks import count_hooks, live_hooks
 from repro.probes.metadata import metadata
+from repro.probes.owned import Owned
 from repro.probes.plant import leak_bytes
+from repro.sim.events import can_count, live_events
 
 LAYERS, UNITS_A_LAYER, SCALERS = 12, 10, 10
 TWO_OUTPUTS_A_LAYER = 5
 WIDTH = 8
 PLANTED_B = 4096
+PLANTED_OBJECTS = 8
 # What the steps so far have made, for the record that the counts are the report's.
 made: Counter[str] = Counter()
+# The contexts' tuples, watched where they are counted; a watched one is kept until the next reading.
+tuples = Owned()
+counting = False
 
 
-class _Releasing(PostBackwardFunction):
+def _watch(ctx: Any) -> None:
+    if counting:
+        tuples.watch(ctx.needs_input_grad)
+
+
+class _PostBackward(PostBackwardFunction):
+    @staticmethod
+    def forward(ctx: Any, scheduler: MindSporeHSDPSchedulerV2, *tensors: ms.Tensor) -> tuple[ms.Tensor, ...]:
+        _watch(ctx)
+        return PostBackwardFunction.forward(ctx, scheduler, *tensors)
+
+
+class _Releasing(_PostBackward):
     @staticmethod
     def backward(ctx: Any, *grads: ms.Tensor) -> tuple[ms.Tensor | None, ...]:
         result = PostBackwardFunction.backward(ctx, *grads)
@@ -51,7 +70,7 @@ class _MoEAuxLossAutoScaler(_Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, x: ms.Tensor) -> ms.Tensor:
-        del ctx
+        _watch(ctx)
         return x * 1
 
     @classmethod
@@ -177,21 +196,46 @@ def case(context: Context) -> None:
     context.record("made", **{what: count / steps for what, count in made.items()})
 
 
+def _count(context: Context) -> None:
+    """Let the meter read how many hook handles, tuples and events there are."""
+    global counting  # noqa: PLW0603 -- the Functions are classes, and see no context of ours
+    counting = True
+    count_hooks()
+    one = ms.Tensor(np.ones(1, np.float32))
+    # MindSpore keeps the graph of the last backward until the next one; this one has nothing in it that is counted.
+    last = ms.grad(lambda value: (value * 2).sum())
+
+    def live_kept() -> int:
+        last(one)
+        _pynative_executor.sync()
+        return live_hooks() + tuples.count() + (live_events() if can_count() else 0)
+
+    context.count("live_kept", live_kept)
+
+
 def series(context: Context) -> dict[str, Callable[[], object]]:
-    """The loops: one call is one training step."""
+    """The loops: one call is one training step; with ``args.count``, what it keeps is counted, not its bytes alone."""
     trainer = _start(context)
+    if context.args.get("count"):
+        _count(context)
 
     def loop(*, remove_hooks: bool, release: bool, collectives: bool, planted: bool = False) -> Callable[[], None]:
         def step() -> None:
             _Scheduler.remove_hooks = remove_hooks
-            _Scheduler.post_backward_function = _Releasing if release else PostBackwardFunction
+            _Scheduler.post_backward_function = _Releasing if release else _PostBackward
             _MoEAuxLossAutoScaler.release = release
             trainer.with_collectives = collectives
             trainer.step()
-            if planted:
+            if planted and counting:
+                kept.extend(tuples.watch(tuple(flags)) for _ in range(PLANTED_OBJECTS))
+            elif planted:
                 leak_bytes(PLANTED_B)
 
         return step
+
+    kept: list[object] = []
+    # A literal would be one tuple for all of them.
+    flags = [True]
 
     return {
         "unfixed": loop(remove_hooks=False, release=False, collectives=True),
