@@ -115,7 +115,7 @@ def _tiers(fault: Fault) -> list[Tier]:
 
 def _cases(fault: Fault) -> list[Case]:
     named = fault.ablation.cases if fault.ablation else ()
-    return [case for case in fault.cases if case.name in named]
+    return [case for case in fault.cases_of(Subject.DISTILLED) if case.name in named]
 
 
 def _trials(issue: Issue, fault: Fault, tier: Tier, mends: Sequence[str], options: Options) -> list[TrialSpec]:
@@ -123,7 +123,8 @@ def _trials(issue: Issue, fault: Fault, tier: Tier, mends: Sequence[str], option
     if how is None:
         raise TypeError(f"{fault.id} is not run against mends")
     cases = [case for case in _cases(fault) if tier in case.tiers]
-    controls = [case for case in fault.cases if tier in case.tiers and case.arm is not Arm.UNFIXED]
+    ours = [case for case in fault.cases_of(Subject.DISTILLED) if tier in case.tiers]
+    controls = [case for case in ours if case.arm is not Arm.UNFIXED]
     specs = [trial_spec(issue, fault, case, tier, options, case.arm, 0) for case in controls]
     for case in cases:
         unfixed = [trial_spec(issue, fault, case, tier, options, Arm.UNFIXED, index) for index in range(how.trials)]
