@@ -8,7 +8,6 @@ does not, 2 usage, 3 inconclusive, 4 infrastructure, 5 unsupported here, 130 int
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,9 +39,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ranks", type=ranks_of, default=(), metavar="all|0,3", help="ranks of a simulated world to start"
     )
-    parser.add_argument("--trials", type=_positive, help="trials of each unfixed case, and of arms named by --arm")
-    parser.add_argument("--steps", type=_positive, help="calls of each series in growth measurements")
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="deadline of one trial")
+    parser.add_argument(
+        "--trials", type=choice.whole_number, help="trials of each unfixed case, and of arms named by --arm"
+    )
+    parser.add_argument("--steps", type=choice.whole_number, help="calls of each series in growth measurements")
+    parser.add_argument("--timeout", type=choice.seconds, metavar="SECONDS", help="deadline of one trial")
     parser.add_argument("--seed", type=seed_of, default=0, help="of MindSpore, and of Python's hashes (0)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     add_upstream(parser)
@@ -78,22 +79,6 @@ def ranks_of(text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not `all` or a list such as 0,3")
     return tuple(sorted({int(part) for part in parts}))
-
-
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
 
 
 def seed_of(text: str) -> int:

@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from repro.errors import UsageError
 
 if TYPE_CHECKING:
     from repro.engines.base import Engine
 
 # Name -> module with ``create(args) -> Engine``; imported only when asked for, so that the command line stays quick.
-ENGINES = {"local": "repro.engines.local"}
+ENGINES = {"local": "repro.engines.local", "ssh": "repro.engines.ssh.engine"}
+
+
+def _ssh_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--hosts", type=Path, metavar="INVENTORY", help="Ansible's YAML inventory; means --engine ssh")
+    group.add_argument("--limit", metavar="NAMES", help="only these hosts and groups of it, with commas between")
+    group.add_argument("--nodes", type=whole_number, metavar="N", help="spread each connected trial over N hosts")
+    group.add_argument(
+        "--host-timeout", type=seconds, metavar="SECONDS", help="for looking at one host, or for its command (60)"
+    )
+    group.add_argument("--run-timeout", type=seconds, metavar="SECONDS", help="for all trials together")
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number from 1 on."""
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
 # Each adds the options of one engine, named after what they ask for.
-_OPTIONS: list[Callable[[argparse._ArgumentGroup], None]] = []
+_OPTIONS: list[Callable[[argparse._ArgumentGroup], None]] = [_ssh_options]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add ``--engine`` and every engine's own options."""
     group = parser.add_argument_group("where trials run")
-    group.add_argument("--engine", choices=sorted(ENGINES), default="local", help="default: this machine")
+    group.add_argument("--engine", choices=sorted(ENGINES), help="default: local, this machine")
     for add in _OPTIONS:
         add(group)
 
@@ -31,5 +65,8 @@ def create(args: argparse.Namespace) -> Engine:
         UsageError: An option of another engine was given, or one that it needs is missing.
         InfraError: Its daemon, host or scheduler does not answer.
     """
-    engine: Engine = import_module(ENGINES[args.engine]).create(args)
+    name = args.engine or ("ssh" if args.hosts else "local")
+    if name != "ssh" and (args.hosts or args.limit or args.nodes):
+        raise UsageError(f"--engine {name} takes no --hosts, --limit or --nodes", "they are engine ssh's")
+    engine: Engine = import_module(ENGINES[name]).create(args)
     return engine

@@ -61,6 +61,11 @@ class TrialFolder:
         return self.path / "trial.json"
 
     @property
+    def node(self) -> Path:
+        """This host's part of a trial that runs across hosts; not there for any other."""
+        return self.path / "node.json"
+
+    @property
     def work(self) -> Path:
         """The ranks' working directory."""
         return self.path / "work"

@@ -29,6 +29,11 @@ def seal(folder: TrialFolder) -> None:
     write_text(folder.path / NAME, "".join(f"{digest}  {name}\n" for name, digest in _sums(folder).items()))
 
 
+def sums(folder: TrialFolder) -> dict[str, str]:
+    """The digests that were recorded, by file name."""
+    return _read(folder.path / NAME)
+
+
 def check(folder: TrialFolder) -> None:
     """Compare every evidence file with its sum.
 

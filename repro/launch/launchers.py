@@ -13,7 +13,11 @@ from repro.errors import UnsupportedError
 from repro.evidence.layout import TrialFolder
 from repro.launch import shim
 from repro.launch.process import spawn
+<<<<<<< HEAD
 from repro.model import Launcher, Subject, Tier, TrialSpec
+=======
+from repro.model import Launcher, Node, Tier, TrialSpec
+>>>>>>> 8a0b40d (Engine ssh: trials on many hosts over Fabric connections, packed by a fair queue, one trial across hosts)
 
 RANK_COMMAND = [sys.executable, "-m", "repro.probes.rank"]
 # Seconds that MindSpore's own cluster waits for a worker to join, and for the scheduler to notice a lost one. The
@@ -69,10 +73,18 @@ def base_environment(spec: TrialSpec, folder: TrialFolder, program: Path) -> dic
     return {**kept, **ours, **spec.environment}
 
 
-def rank_environment(spec: TrialSpec, base: Mapping[str, str], rank: int, port: int | None) -> dict[str, str]:
+def ranks_here(spec: TrialSpec, node: Node | None) -> tuple[int, ...]:
+    """The ranks that are started on this host."""
+    return node.ranks if node else spec.ranks or tuple(range(spec.topology.world))
+
+
+def rank_environment(
+    spec: TrialSpec, base: Mapping[str, str], rank: int, port: int | None, node: Node | None = None
+) -> dict[str, str]:
     """The variables of one rank under our own launchers."""
     world = spec.topology.world
-    own = {**base, "RANK_ID": str(rank), "RANK_SIZE": str(world), "DEVICE_ID": str(rank % 8)}
+    device = node.ranks.index(rank) if node else rank % 8
+    own = {**base, "RANK_ID": str(rank), "RANK_SIZE": str(world), "DEVICE_ID": str(device)}
     if spec.tier is Tier.SIM:
         from repro.sim.environment import environment
 
@@ -82,7 +94,7 @@ def rank_environment(spec: TrialSpec, base: Mapping[str, str], rank: int, port: 
             "MS_ROLE": "MS_WORKER",
             "MS_NODE_ID": str(rank),
             "MS_WORKER_NUM": str(world),
-            "MS_SCHED_HOST": "127.0.0.1",
+            "MS_SCHED_HOST": node.master if node else "127.0.0.1",
             "MS_SCHED_PORT": str(port),
         }
     return own
@@ -93,7 +105,9 @@ def needs_port(spec: TrialSpec) -> bool:
     return spec.tier is not Tier.SIM and spec.collectives and spec.topology.world > 1
 
 
-def launch(spec: TrialSpec, folder: TrialFolder, program: Path, port: int | None, slots: int) -> Launched:
+def launch(
+    spec: TrialSpec, folder: TrialFolder, program: Path, port: int | None, slots: int, node: Node | None = None
+) -> Launched:
     """Start the trial's processes and return at once.
 
     Args:
@@ -102,6 +116,7 @@ def launch(spec: TrialSpec, folder: TrialFolder, program: Path, port: int | None
         program: The case program.
         port: The scheduler's port, where one is needed.
         slots: How many ranks may run at a time where they do not talk to each other (tier sim).
+        node: This host's part of a trial across hosts.
 
     Raises:
         InfraError: A process could not be started.
@@ -109,31 +124,43 @@ def launch(spec: TrialSpec, folder: TrialFolder, program: Path, port: int | None
     """
     folder.work.mkdir(exist_ok=True)
     base = base_environment(spec, folder, program)
+    if node:
+        # Without it MindSpore listens on the first interface it finds, which other hosts may not reach.
+        base["MS_WORKER_IP"] = node.address
     if spec.launcher is Launcher.MSRUN:
-        return _launch_msrun(spec, folder, base, port)
-    launched = Launched(waiting=list(spec.ranks or range(spec.topology.world)))
-    if port is not None:
-        scheduler = {**rank_environment(spec, base, 0, port), "MS_ROLE": "MS_SCHED"}
+        return _launch_msrun(spec, folder, base, port, node)
+    launched = Launched(waiting=list(ranks_here(spec, node)))
+    if port is not None and (node is None or node.leads):
+        scheduler = {**rank_environment(spec, base, launched.waiting[0], port, node), "MS_ROLE": "MS_SCHED"}
         launched.scheduler = spawn(RANK_COMMAND, scheduler, folder.work, folder.scheduler_log)
-    start_waiting(spec, folder, program, port, launched, slots if spec.tier is Tier.SIM else len(launched.waiting))
+    count = slots if spec.tier is Tier.SIM else len(launched.waiting)
+    start_waiting(spec, folder, program, port, launched, count, node)
     return launched
 
 
 def start_waiting(
-    spec: TrialSpec, folder: TrialFolder, program: Path, port: int | None, launched: Launched, count: int
+    spec: TrialSpec,
+    folder: TrialFolder,
+    program: Path,
+    port: int | None,
+    launched: Launched,
+    count: int,
+    node: Node | None = None,
 ) -> None:
     """Start up to ``count`` of the ranks that still wait."""
-    base = base_environment(spec, folder, program)
+    base = base_environment(spec, folder, program) | ({"MS_WORKER_IP": node.address} if node else {})
     for _ in range(min(count, len(launched.waiting))):
         rank = launched.waiting.pop(0)
         rank_folder = folder.rank(rank)
         rank_folder.path.mkdir(parents=True, exist_ok=True)
         launched.started[rank] = time.time()
-        environment = rank_environment(spec, base, rank, port)
+        environment = rank_environment(spec, base, rank, port, node)
         launched.ranks[rank] = spawn(RANK_COMMAND, environment, folder.work, rank_folder.stdout, rank_folder.stderr)
 
 
-def _launch_msrun(spec: TrialSpec, folder: TrialFolder, base: dict[str, str], port: int | None) -> Launched:
+def _launch_msrun(
+    spec: TrialSpec, folder: TrialFolder, base: dict[str, str], port: int | None, node: Node | None
+) -> Launched:
     if spec.tier is Tier.SIM:
         raise UnsupportedError("msrun does not start simulated ranks", "use launcher `ranks` on tier sim")
     world = spec.topology.world
@@ -142,7 +169,8 @@ def _launch_msrun(spec: TrialSpec, folder: TrialFolder, base: dict[str, str], po
         "-m",
         "mindspore.parallel.cluster.run",
         f"--worker_num={world}",
-        f"--local_worker_num={world}",
+        f"--local_worker_num={len(node.ranks) if node else world}",
+        *([f"--master_addr={node.master}", f"--node_rank={node.index}"] if node else []),
         f"--master_port={port}",
         f"--log_dir={folder.path / 'msrun'}",
         f"--cluster_time_out={TOPOLOGY_TIMEOUT_S}",

@@ -14,7 +14,7 @@ from repro.evidence.read import last_phase, read_error, tail
 from repro.evidence.types import RaisedError
 from repro.launch.launchers import Launched
 from repro.launch.process import Exit
-from repro.model import RankOutcome, TrialSpec
+from repro.model import RankOutcome
 
 KEPT_OF_A_FLOODED_LOG = 1 << 20
 
@@ -33,10 +33,10 @@ def read_shim(rank: RankFolder) -> dict[str, float]:
     return values
 
 
-def shim_exits(spec: TrialSpec, folder: TrialFolder) -> dict[int, Exit]:
+def shim_exits(ranks: Sequence[int], folder: TrialFolder) -> dict[int, Exit]:
     """Exits of the ranks under msrun that their shims have seen so far."""
     exits = {}
-    for rank in range(spec.topology.world):
+    for rank in ranks:
         shim = read_shim(folder.rank(rank))
         if "end" in shim:
             exits[rank] = Exit(int(shim["pid"]), shim["end"], _whole(shim["code"]), _whole(shim["signal"]))
@@ -48,20 +48,20 @@ def _whole(value: float | None) -> int | None:
 
 
 def collect(
-    spec: TrialSpec, folder: TrialFolder, launched: Launched, exits: Mapping[int, Exit], cut_at: float | None
+    ranks: Sequence[int], folder: TrialFolder, launched: Launched, exits: Mapping[int, Exit], cut_at: float | None
 ) -> tuple[RankOutcome, ...]:
     """The outcome of every rank that was started.
 
     Args:
-        spec: The trial.
-        folder: Its evidence.
+        ranks: Those of this host.
+        folder: The trial's evidence.
         launched: What was started.
         exits: Wait statuses by pid, orphans included.
         cut_at: When the supervisor ended what still ran, seconds since the epoch; None if it ended nothing.
     """
-    by_shim = shim_exits(spec, folder)
+    by_shim = shim_exits(ranks, folder)
     found: list[tuple[int, int, float, Exit | None]] = []
-    for rank in spec.ranks or range(spec.topology.world):
+    for rank in ranks:
         shim = read_shim(folder.rank(rank))
         if rank in launched.ranks:
             pid, start = launched.ranks[rank], launched.started[rank]
@@ -162,6 +162,6 @@ def trim_logs(folder: TrialFolder) -> None:
 def clear(folder: TrialFolder) -> None:
     """Take away what a failed start left, so that the next attempt starts clean."""
     for path in folder.path.iterdir():
-        if path == folder.spec:
+        if path in (folder.spec, folder.node):
             continue
         shutil.rmtree(path) if path.is_dir() else path.unlink()

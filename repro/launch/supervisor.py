@@ -19,7 +19,7 @@ from repro.errors import InfraError, ReproError
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
 from repro.launch import outcomes
-from repro.launch.launchers import Launched, launch, needs_port, start_waiting
+from repro.launch.launchers import Launched, launch, needs_port, ranks_here, start_waiting
 from repro.launch.ports import reserved_port
 from repro.launch.process import (
     Exit,
@@ -30,7 +30,7 @@ from repro.launch.process import (
     reap,
     signal_all,
 )
-from repro.model import Ending, TrialRecord, TrialSpec
+from repro.model import Ending, Node, TrialRecord, TrialSpec
 
 POLL_S = 0.03
 GRACE_S = 3.0
@@ -53,13 +53,18 @@ class Supervisor:
         folder: Its evidence folder; ``trial.json`` is written there last.
         program: The case program.
         slots: How many unconnected ranks may run at a time.
+        node: This host's part, where the trial runs across hosts.
     """
 
-    def __init__(self, spec: TrialSpec, folder: TrialFolder, program: Path, slots: int) -> None:
+    def __init__(
+        self, spec: TrialSpec, folder: TrialFolder, program: Path, slots: int, node: Node | None = None
+    ) -> None:
         self._spec = spec
         self._folder = folder
         self._program = program
         self._slots = slots
+        self._node = node
+        self._ranks = ranks_here(spec, node)
         self._exits: dict[int, Exit] = {}
         self._interrupted = False
         self._cut_at: float | None = None
@@ -73,6 +78,9 @@ class Supervisor:
     def run(self) -> TrialRecord:
         """Run the trial and return its record."""
         start = time.time()
+        if self._node:
+            # The port is agreed upon among the hosts: whoever asks for the trial chooses another if it was taken.
+            return self._attempt(start, self._node.port)
         taken: set[int] = set()
         for attempt in range(1, PORT_ATTEMPTS + 1):
             if not needs_port(self._spec):
@@ -89,7 +97,7 @@ class Supervisor:
         self._exits.clear()
         self._cut_at = self._failed_at = None
         try:
-            self._launched = launch(self._spec, self._folder, self._program, port, self._slots)
+            self._launched = launch(self._spec, self._folder, self._program, port, self._slots, self._node)
             ending, detail = self._watch(port)
         except BaseException:
             # Half a trial may be running: the ranks that did start must not outlive the complaint.
@@ -102,7 +110,7 @@ class Supervisor:
             self._cut_at = time.time()
         # What still runs now is a scheduler, a straggler or a stray child; the verdict no longer depends on it.
         end_tree(GRACE_S if self._unfinished() else 0.2, self._note)
-        ranks = outcomes.collect(self._spec, self._folder, self._launched, self._exits, self._cut_at)
+        ranks = outcomes.collect(self._ranks, self._folder, self._launched, self._exits, self._cut_at)
         manager = self._exits.get(self._launched.manager or -1)
         return TrialRecord(
             spec=self._spec,
@@ -129,7 +137,7 @@ class Supervisor:
                 return Ending.INTERRUPTED, "the supervisor was asked to stop"
             if self._launched.waiting and len(running) < self._slots:
                 count = self._slots - len(running)
-                start_waiting(self._spec, self._folder, self._program, port, self._launched, count)
+                start_waiting(self._spec, self._folder, self._program, port, self._launched, count, self._node)
             elif self._all_ended(running):
                 return Ending.COMPLETED, ""
             now = time.monotonic()
@@ -169,6 +177,9 @@ class Supervisor:
     def _all_ended(self, running: list[int]) -> bool:
         if self._launched.manager is not None:
             return self._launched.manager in self._exits
+        if self._node and self._launched.scheduler is not None and self._launched.scheduler not in self._exits:
+            # Ranks on other hosts may still need it; it leaves by itself after the last of them.
+            return False
         return not running and not self._launched.waiting
 
     def _end_scheduler_that_waits_in_vain(self) -> None:
@@ -176,9 +187,9 @@ class Supervisor:
         # Nothing more can come of it, so the scheduler is ended and msrun says its last words.
         alive = descendants()
         pids = set(outcomes.rank_pids(self._folder, self._launched))
-        if len(pids) < self._spec.topology.world or any(process.pid in pids for process in alive):
+        if len(pids) < len(self._ranks) or any(process.pid in pids for process in alive):
             return
-        ends = outcomes.shim_exits(self._spec, self._folder)
+        ends = outcomes.shim_exits(self._ranks, self._folder)
         if len(ends) == len(pids) and all(ended.code == 0 for ended in ends.values()):
             return  # msrun and its scheduler then come to their own end, which may take seconds
         if time.time() - max((ended.time for ended in ends.values()), default=0.0) > SCHEDULER_SETTLE_S:
@@ -207,13 +218,17 @@ def supervise(folder: TrialFolder, program: Path, slots: int) -> TrialRecord:
         spec = TrialSpec.from_json(json.loads(folder.spec.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InfraError(f"{folder.spec}: not a trial specification: {error}") from error
-    supervisor = Supervisor(spec, folder, program, slots)
+    supervisor = Supervisor(spec, folder, program, slots, _node(folder))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, supervisor.interrupt)
     record = supervisor.run()
     outcomes.trim_logs(folder)
     write_json(folder.record, record.to_json())
     return record
+
+
+def _node(folder: TrialFolder) -> Node | None:
+    return Node.from_json(json.loads(folder.node.read_text(encoding="utf-8"))) if folder.node.exists() else None
 
 
 def main(arguments: list[str]) -> int:

@@ -18,6 +18,7 @@ from repro.model.issue import (
     Scalar,
     Upstream,
 )
+from repro.model.node import HostPart, Node
 from repro.model.trial import (
     RankOutcome,
     TrialRecord,
@@ -50,12 +51,14 @@ __all__ = [
     "Fault",
     "FaultVerdict",
     "GrowthOracle",
+    "HostPart",
     "Issue",
     "Launcher",
     "Matrix",
     "MatrixColumn",
     "MatrixRow",
     "Measure",
+    "Node",
     "NumericOracle",
     "Oracle",
     "Phase",

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from repro.model.issue import Scalar
+from repro.model.node import HostPart
 from repro.model.words import Arm, Ending, Launcher, Phase, Subject, Tier, Topology
 
 
@@ -101,7 +102,12 @@ class RankOutcome:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """trial.json: one trial as its supervisor saw it."""
+    """trial.json: one trial as its supervisor saw it.
+
+    Attributes:
+        hosts: Where it ran, if that was not this machine.
+        given_up: Why earlier attempts at it came to nothing, a line each: hosts that were lost.
+    """
 
     spec: TrialSpec
     start: float
@@ -111,6 +117,8 @@ class TrialRecord:
     ranks: tuple[RankOutcome, ...]
     launcher_code: int | None = None
     first_failing: int | None = None
+    hosts: tuple[HostPart, ...] = ()
+    given_up: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON data."""
@@ -129,4 +137,6 @@ class TrialRecord:
         values["spec"] = TrialSpec.from_json(values["spec"])
         values["ending"] = Ending(values["ending"])
         values["ranks"] = tuple(RankOutcome(**{**r, "phase": Phase(r["phase"])}) for r in values["ranks"])
+        values["hosts"] = tuple(HostPart.from_json(part) for part in values.get("hosts", ()))
+        values["given_up"] = tuple(values.get("given_up", ()))
         return cls(**values)

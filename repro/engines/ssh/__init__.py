@@ -1,0 +1,1 @@
+"""Engine ssh: trials on many hosts over Fabric connections, each with a deadline of its own."""

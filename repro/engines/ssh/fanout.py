@@ -1,0 +1,206 @@
+"""One command or file on every host at once: each gives a result or a reason, in the order of the inventory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import paramiko
+
+from repro.engines.ssh import trouble
+from repro.engines.ssh.connection import Limits, Remote, shared_config
+from repro.engines.ssh.deadline import Deadline
+from repro.engines.ssh.pool import WIDTH, Pool
+from repro.engines.ssh.trouble import HostError, Trouble
+from repro.hosts.inventory import Host
+
+# Of each host's output; the rest is read and dropped, so that a host that floods neither hangs nor fills the memory.
+OUTPUT_LIMIT = 256 << 10
+POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """What one host gave.
+
+    Attributes:
+        host: Its name in the inventory.
+        code: Exit code of the command, or minus the signal it died of; None if it did not come to its end.
+        out, err: What it wrote, at most ``OUTPUT_LIMIT`` bytes of each. Kept also where the end is missing.
+        seconds: From the start of connecting to the result.
+        error: Why there is no result, or only a part; None if there is a whole one.
+        same_as: Another entry of the inventory that is this host, where it was done; empty if there is none.
+    """
+
+    host: str
+    code: int | None = None
+    out: str = ""
+    err: str = ""
+    seconds: float = 0.0
+    error: HostError | None = None
+    same_as: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """True if the command came to its end."""
+        return self.error is None
+
+
+def run(
+    hosts: Sequence[Host], command: str, limits: Limits, told: Callable[[HostResult], None] = lambda _result: None
+) -> list[HostResult]:
+    """Run a command line on every host.
+
+    Args:
+        hosts: Which.
+        command: For the login shell of each.
+        limits: Deadlines.
+        told: Called in this thread with each result as it comes.
+    """
+    return _on_each(hosts, limits, told, lambda remote, deadline, output: _run(remote, command, deadline, output))
+
+
+def put(
+    hosts: Sequence[Host], source: Path, target: str, limits: Limits, told: Callable[[HostResult], None]
+) -> list[HostResult]:
+    """Copy a file to every host by SFTP; it appears whole under its name or not at all."""
+    return _on_each(hosts, limits, told, lambda remote, deadline, _output: _put(remote, source, target, deadline))
+
+
+class Output:
+    """The two streams of a command as far as they have come; read by whoever gives up on the command too."""
+
+    def __init__(self) -> None:
+        self._streams = (bytearray(), bytearray())
+        self.dropped = 0
+
+    def take(self, stream: int, data: bytes) -> None:
+        """Keep what fits."""
+        kept = self._streams[stream]
+        room = OUTPUT_LIMIT - len(kept)
+        kept += data[:room]
+        self.dropped += max(0, len(data) - room)
+
+    def texts(self) -> tuple[str, str]:
+        """Standard output and standard error."""
+        out, err = (bytes(stream).decode("utf-8", "replace") for stream in self._streams)
+        return (f"{out}\n[{self.dropped} bytes dropped]\n", err) if self.dropped else (out, err)
+
+
+_Work = Callable[[Remote, Deadline, Output], int]
+
+
+def _on_each(
+    hosts: Sequence[Host], limits: Limits, told: Callable[[HostResult], None], work: _Work
+) -> list[HostResult]:
+    whole_run = Deadline.after(limits.run_s, "the run's deadline")
+    config = shared_config()
+    first: dict[object, str] = {}
+    for host in hosts:
+        first.setdefault(host.target, host.name)
+    distinct = [host for host in hosts if first[host.target] == host.name]
+    jobs = [_Job(Remote(host, limits, config), limits, whole_run, work) for host in distinct]
+    # A host's own time begins with its turn, so the pool can wait for the run's deadline alone. Each job cuts itself
+    # at its own deadline by closing its connection, whatever it waits for.
+    waves = -(-len(jobs) // WIDTH)
+    host_s = None if limits.host_s is None else limits.host_s * waves
+    pool = Pool(jobs, _Job.run, _Job.late, whole_run.sooner(Deadline.after(host_s, "the host's deadline")))
+    found: dict[str, HostResult] = {}
+    for number, result in pool.results():
+        found[distinct[number].name] = result
+        told(result)
+    return [
+        found[host.name] if host.name in found else HostResult(host.name, seconds=0.0, same_as=first[host.target])
+        for host in hosts
+    ]
+
+
+class _Job:
+    """One host's part, with its watchdog."""
+
+    def __init__(self, remote: Remote, limits: Limits, whole_run: Deadline, work: _Work) -> None:
+        self._remote = remote
+        self._limits = limits
+        self._deadline = whole_run
+        self._work = work
+        self._output = Output()
+        self._start = time.monotonic()
+
+    def run(self) -> HostResult:
+        self._start = time.monotonic()
+        self._deadline = self._deadline.sooner(Deadline.after(self._limits.host_s, "the host's deadline"))
+        try:
+            return self._result(self._work(self._remote, self._deadline, self._output), None)
+        except HostError as error:
+            return self._result(None, error)
+        finally:
+            self._remote.close()
+
+    def late(self) -> HostResult:
+        threading.Thread(target=self._remote.close, daemon=True).start()
+        message = f"{self._deadline.what} passed, and it hangs where nothing can interrupt it"
+        return self._result(None, HostError(self._remote.name, Trouble.DEADLINE, message))
+
+    def _result(self, code: int | None, error: HostError | None) -> HostResult:
+        out, err = self._output.texts()
+        return HostResult(self._remote.name, code, out, err, time.monotonic() - self._start, error)
+
+
+def _run(remote: Remote, command: str, deadline: Deadline, output: Output) -> int:
+    with remote.session(command, deadline) as channel:
+        try:
+            channel.shutdown_write()
+            while not (channel.exit_status_ready() and not channel.recv_ready() and not channel.recv_stderr_ready()):
+                if deadline.passed:
+                    raise HostError(
+                        remote.name,
+                        Trouble.DEADLINE,
+                        f"{deadline.what} passed with the command still running",
+                        "what it had written is kept; give it more time, or log in and look",
+                    )
+                _read_some(channel, output, deadline)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise trouble.closed(remote.name, "the command ran", error) from error
+        status = int(channel.recv_exit_status())
+    # paramiko's word for an end without a status: the connection went, or a signal ended the command.
+    if status == -1 and not remote.connected:
+        raise trouble.closed(remote.name, "the command ran")
+    return status
+
+
+def _read_some(channel: paramiko.Channel, output: Output, deadline: Deadline) -> None:
+    while channel.recv_stderr_ready():
+        output.take(1, channel.recv_stderr(1 << 16))
+    channel.settimeout(max(0.01, min(POLL_S, deadline.left)))
+    try:
+        data = channel.recv(1 << 16)
+    except TimeoutError:
+        return
+    if data:
+        output.take(0, data)
+        return
+    # The end of standard output: the status, or more on standard error, is still to come.
+    channel.status_event.wait(max(0.01, min(0.05, deadline.left)))
+
+
+def _put(remote: Remote, source: Path, target: str, deadline: Deadline) -> int:
+    part = str(PurePosixPath(target).with_name(f".{PurePosixPath(target).name}.part"))
+    with remote.sftp(deadline) as sftp:
+        try:
+            with source.open("rb") as file, sftp.open(part, "wb") as copy:
+                copy.set_pipelined(True)
+                while data := file.read(1 << 18):
+                    if deadline.passed:
+                        raise HostError(remote.name, Trouble.DEADLINE, f"{deadline.what} passed while copying")
+                    copy.write(data)
+            if sftp.stat(part).st_size != source.stat().st_size:
+                raise HostError(remote.name, Trouble.DAMAGED, f"{part} is not as long as {source}", "is its disk full?")
+            sftp.posix_rename(part, target)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise HostError(
+                remote.name, Trouble.NOT_READY, f"cannot write {target}: {error}", "see df and the folder's owner"
+            ) from error
+    return 0
