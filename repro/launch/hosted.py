@@ -1,8 +1,8 @@
 """The host's side of a trial that another machine asks for: run it, seal it, hand it over, and outlive nobody.
 
-Run over SSH as ``python -m repro.launch.hosted MARK VERB``; it talks on its standard streams and ends with them. A trial
-is ended when the channel closes or when the other side has said nothing for a while, so nothing runs on for a controller
-that is gone. What was finished by then stays in its folder until the other side says that it has it, checked.
+Run over SSH as ``python -m repro.launch.hosted MARK VERB``; it talks on its standard streams and ends with them. A
+trial is ended when the channel closes or when the other side has said nothing for a while: nothing runs on for a
+controller that is gone. What was finished stays in its folder until the other side says that it has it, checked.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def send(link: Link, request: Mapping[str, Any]) -> None:
     folder = Path(str(request["folder"])).expanduser()
     if not folder.is_dir():
         raise InfraError(f"{folder} is no folder", "name one that is on the host")
-    hand_over(link, folder, list_folder(folder, lambda _path: True))
+    with link.beating():
+        listed = list_folder(folder, lambda _path: True)
+    hand_over(link, folder, listed)
 
 
 def trial(link: Link, request: Mapping[str, Any]) -> None:
@@ -75,7 +77,8 @@ def trial(link: Link, request: Mapping[str, Any]) -> None:
             this.run(cases / str(request["program"]))
             if shutil.disk_usage(work).free < ROOM_AT_END:
                 raise OSError(errno.ENOSPC, "it filled up while the trial ran", str(work))
-            manifest.seal(folder)
+            with link.beating():
+                manifest.seal(folder)
         if hand_over(link, folder.path, _sealed(folder)):
             shutil.rmtree(folder.path)
             beside(folder.path, "lock").unlink(missing_ok=True)

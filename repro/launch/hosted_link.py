@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from repro.transfer.frames import Cut, Receiver, Sender
 # machine that lost its power or its network does not close.
 SILENCE_S = 60.0
 LOCK_PATIENCE_S = 30.0
+BEAT_S = 2.0
 
 
 class Gone(Exception):  # noqa: N818 -- no failure here
@@ -38,6 +40,7 @@ class Link:
         self._receiver = Receiver(self._read, mark)
         self._heard = time.monotonic()
         self.silence_s = SILENCE_S
+        self._writing = threading.Lock()
 
     def send(self, **message: Any) -> None:
         """Send a message.
@@ -45,7 +48,8 @@ class Link:
         Raises:
             Gone: Nobody is there.
         """
-        self._sender.send(**message)
+        with self._writing:
+            self._sender.send(**message)
 
     def piece(self, data: bytes) -> None:
         """Send a piece of a file.
@@ -53,7 +57,8 @@ class Link:
         Raises:
             Gone: Nobody is there.
         """
-        self._sender.piece(data)
+        with self._writing:
+            self._sender.piece(data)
 
     def next(self) -> tuple[Mapping[str, Any], bytes]:
         """Wait for the next message that asks for something.
@@ -106,6 +111,24 @@ class Link:
         if not ready and time.monotonic() - self._heard > self.silence_s:
             raise Gone
         return bool(ready)
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Say now and then that this end is alive, while it does something that takes long, such as hashing."""
+        over = threading.Event()
+
+        def beat() -> None:
+            with suppress(Gone):
+                while not over.wait(BEAT_S):
+                    self.send(beat=time.time())
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def last_words(self, error: str, next_step: str, trouble: str) -> None:
         """Tell why this ends, to whoever may still listen."""

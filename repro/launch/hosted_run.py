@@ -20,13 +20,12 @@ from repro.errors import InfraError
 from repro.evidence import manifest
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
-from repro.launch.hosted_link import Link
+from repro.launch.hosted_link import BEAT_S, Link
 from repro.launch.ports import reserved_port
 from repro.launch.process import die_with_parent, end_strays
 from repro.launch.supervisor import PARENT_VARIABLE
 from repro.model import Node, TrialRecord, TrialSpec
 
-BEAT_S = 2.0
 # For the supervisor to end its tree; then it is ended itself.
 PATIENCE_S = 20.0
 REACH_S = 5.0
@@ -99,7 +98,7 @@ class Trial:
             self._supervise(program)
 
     def _meet(self, held: ExitStack) -> Node:
-        """Agree with the other hosts on a port, and see that they can reach it, before any rank waits for it in vain."""
+        """Agree with the other hosts on a port, and see that they reach it, before any rank waits for it in vain."""
         part = dict(self._part or {})
         if part["index"] == 0:
             taken = frozenset(int(port) for port in part.pop("taken", ()))

@@ -13,11 +13,7 @@ from repro.errors import UnsupportedError
 from repro.evidence.layout import TrialFolder
 from repro.launch import shim
 from repro.launch.process import spawn
-<<<<<<< HEAD
-from repro.model import Launcher, Subject, Tier, TrialSpec
-=======
-from repro.model import Launcher, Node, Tier, TrialSpec
->>>>>>> 8a0b40d (Engine ssh: trials on many hosts over Fabric connections, packed by a fair queue, one trial across hosts)
+from repro.model import Launcher, Node, Subject, Tier, TrialSpec
 
 RANK_COMMAND = [sys.executable, "-m", "repro.probes.rank"]
 # Seconds that MindSpore's own cluster waits for a worker to join, and for the scheduler to notice a lost one. The

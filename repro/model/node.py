@@ -53,8 +53,8 @@ class HostPart:
     Attributes:
         name: The host's name in the inventory.
         ranks: The ranks that it ran.
-        skew_s: Its clock less the controller's, in seconds. Times of ranks in a record of several hosts are corrected by
-            it; those of a single host are the host's own.
+        skew_s: Its clock less the controller's, in seconds. Times of ranks in a record of several hosts are corrected
+            by it; those of a single host are the host's own.
         skew_error_s: How far off that may be: half the quickest way there and back.
     """
 

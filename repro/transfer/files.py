@@ -123,7 +123,7 @@ class Incoming:
             offset = asked[entry.name]
             if offset:
                 with part.open("rb") as file:
-                    digest = hashlib.file_digest(file, "sha256")  # type: ignore[assignment]
+                    digest = hashlib.file_digest(file, "sha256")
             with part.open("ab") as file:
                 left = entry.size - offset
                 while left > 0:

@@ -1,4 +1,4 @@
-"""One trial over several hosts: they agree on a port, start together, and end together when one of them fails or is lost."""
+"""One trial over several hosts: they agree on a port, start together, and end together when one fails or is lost."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ class _Meeting:
 
     def _record(self, index: int) -> TrialRecord:
         record = self._runs[index].record
-        assert record is not None
+        if record is None:
+            raise HostError(self.grants[index].host, Trouble.STOPPED, "it was stopped before it had a record")
         return record
 
     def _serve(self, index: int) -> None:

@@ -63,7 +63,7 @@ class Remote:
 
     host: Host
     limits: Limits = field(default_factory=Limits)
-    config: Config = field(default_factory=lambda: shared_config())
+    config: Config = field(default_factory=Config)
     _connection: Connection | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -88,20 +88,20 @@ class Remote:
         """True while the connection stands, as far as this end knows."""
         return self._connection is not None and bool(self._connection.is_connected)
 
-    def open(self, deadline: Deadline) -> None:
-        """Connect, unless that is done already.
+    def open(self, deadline: Deadline) -> paramiko.Transport:
+        """Connect, unless that is done already, and give what sessions are opened on.
 
         Raises:
             HostError: It cannot be reached, its key is not the known one, or it does not let us in.
         """
         with self._lock:
             if self._connection is not None and self._connection.is_connected:
-                return
+                return _transport_of(self._connection)
             pause = FIRST_PAUSE_S
             for attempt in range(1, self.limits.attempts + 1):
                 try:
                     self._connection = self._connect(deadline)
-                    return
+                    return _transport_of(self._connection)
                 except (paramiko.BadHostKeyException, trouble.UnknownHostKeyError) as error:
                     raise trouble.of_connecting(self.name, self.address, error, 1) from error
                 except paramiko.AuthenticationException as error:
@@ -115,6 +115,7 @@ class Remote:
                         raise trouble.of_connecting(self.name, self.address, error, attempt) from error
                     time.sleep(wait)
                     pause *= 2
+            raise AssertionError("the last attempt returns or raises")
 
     def _connect(self, deadline: Deadline) -> Connection:
         if deadline.passed:
@@ -140,10 +141,9 @@ class Remote:
         Raises:
             HostError: There is no connection, or the host takes no more sessions.
         """
-        self.open(deadline)
-        assert self._connection is not None
+        transport = self.open(deadline)
         try:
-            channel: paramiko.Channel = self._connection.transport.open_session(
+            channel: paramiko.Channel = transport.open_session(
                 window_size=WINDOW_BYTES, timeout=max(1.0, min(self.limits.connect_s, deadline.left))
             )
         except (paramiko.SSHException, OSError, EOFError) as error:
@@ -166,15 +166,15 @@ class Remote:
         Raises:
             HostError: There is no connection, or the host offers no SFTP.
         """
-        self.open(deadline)
-        assert self._connection is not None
+        transport = self.open(deadline)
         try:
-            client = paramiko.SFTPClient.from_transport(self._connection.transport)
+            channel = transport.open_session(timeout=max(1.0, min(self.limits.connect_s, deadline.left)))
+            channel.settimeout(max(1.0, min(deadline.left, self.limits.silence_s)))
+            channel.invoke_subsystem("sftp")
+            client = paramiko.SFTPClient(channel)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise trouble.closed(self.name, "SFTP was started", error) from error
-        assert client is not None
         try:
-            client.get_channel().settimeout(max(1.0, min(deadline.left, self.limits.silence_s)))  # type: ignore[union-attr]
             yield client
         finally:
             client.close()
@@ -184,6 +184,11 @@ class Remote:
         connection, self._connection = self._connection, None
         if connection is not None:
             _close(connection)
+
+
+def _transport_of(connection: Connection) -> paramiko.Transport:
+    transport: paramiko.Transport = connection.transport
+    return transport
 
 
 def shared_config() -> Config:

@@ -1,4 +1,4 @@
-"""A point in time by which something must be over; the earlier of two wins, so that a run's deadline bounds a host's."""
+"""A point in time by which something must be over; a run's bounds each host's."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ from repro.engines.ssh.queue import Grant, Hosts, Need, spread
 from repro.engines.ssh.readiness import SKEW_WORTH_A_WORD_S, Ready, Refused, look
 from repro.engines.ssh.session import Session
 from repro.engines.ssh.trouble import HostError, Trouble
-from repro.errors import InfraError, UsageError
+from repro.errors import InfraError, UnsupportedError, UsageError
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
 from repro.hosts.inventory import Host
 from repro.launch.launchers import needs_port
-from repro.model import Launcher, Tier, TrialRecord, TrialSpec
+from repro.model import Launcher, Subject, Tier, TrialRecord, TrialSpec
 
 # Beyond a trial's own deadline, for starting, ending, sealing and fetching it.
 SLACK_S = 120.0
@@ -116,6 +116,10 @@ class SshEngine(Engine):
         Raises:
             InfraError: No host could run it.
         """
+        if spec.subject is Subject.UPSTREAM:
+            raise UnsupportedError(
+                "a checkout of hyper-parallel is not sent to hosts", "run it on the host itself, with --engine local"
+            )
         given_up: list[HostError] = []
         while not self._stopped:
             need = self._need(spec, frozenset(error.host for error in given_up))
@@ -167,7 +171,7 @@ class SshEngine(Engine):
                 # The trial is over and its evidence lies there: worth another connection, and no other host.
                 if not run.ended or attempt == FETCHES or error.trouble not in _MAY_COME_AGAIN or deadline.passed:
                     raise
-        raise AssertionError("not reached")
+        raise AssertionError("the last attempt returns or raises")
 
     def links(self, name: str) -> Links:
         """Connections to a host."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import paramiko
 
@@ -43,6 +44,20 @@ class HostResult:
     error: HostError | None = None
     same_as: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; the trouble by its kind, in words, and with what to do next."""
+        error = self.error
+        told = None if error is None else {"kind": error.trouble.value, "what": error.message, "next": error.next_step}
+        return {
+            "host": self.host,
+            "code": self.code,
+            "out": self.out,
+            "err": self.err,
+            "seconds": round(self.seconds, 3),
+            "error": told,
+            "same_as": self.same_as or None,
+        }
+
     @property
     def whole(self) -> bool:
         """True if the command came to its end."""
@@ -50,7 +65,7 @@ class HostResult:
 
 
 def run(
-    hosts: Sequence[Host], command: str, limits: Limits, told: Callable[[HostResult], None] = lambda _result: None
+    hosts: Sequence[Host], command: str, limits: Limits, told: Callable[[HostResult], None] | None = None
 ) -> list[HostResult]:
     """Run a command line on every host.
 
@@ -60,14 +75,38 @@ def run(
         limits: Deadlines.
         told: Called in this thread with each result as it comes.
     """
-    return _on_each(hosts, limits, told, lambda remote, deadline, output: _run(remote, command, deadline, output))
+    return _on_each(
+        hosts, limits, told or _nobody, lambda remote, deadline, output: _run(remote, command, deadline, output)
+    )
 
 
-def put(
-    hosts: Sequence[Host], source: Path, target: str, limits: Limits, told: Callable[[HostResult], None]
-) -> list[HostResult]:
+def put(hosts: Sequence[Host], source: Path, target: str, limits: Limits) -> list[HostResult]:
     """Copy a file to every host by SFTP; it appears whole under its name or not at all."""
-    return _on_each(hosts, limits, told, lambda remote, deadline, _output: _put(remote, source, target, deadline))
+    return _on_each(hosts, limits, _nobody, lambda remote, deadline, _output: _put(remote, source, target, deadline))
+
+
+def get(hosts: Sequence[Host], source: str, target: Path, limits: Limits) -> list[HostResult]:
+    """Fetch a folder of every host into ``target/NAME``, each file checked by its digest.
+
+    What an earlier, cut transfer left there is gone on with. Nothing is deleted on the hosts.
+    """
+    return _on_each(
+        hosts, limits, _nobody, lambda remote, deadline, output: _get(remote, source, target, deadline, output)
+    )
+
+
+def check(hosts: Sequence[Host], limits: Limits) -> list[HostResult]:
+    """Which hosts will do for trials: a line each on what they have, or why not."""
+    from repro.engines.ssh.readiness import look
+
+    ready, refused = look(hosts, limits, Deadline.after(limits.run_s, "the run's deadline"))
+    found = {each.host.name: HostResult(each.host.name, 0, each.line) for each in ready}
+    found |= {each.host.name: HostResult(each.host.name, error=each.error) for each in refused}
+    return [found[host.name] for host in hosts]
+
+
+def _nobody(_result: HostResult) -> None:
+    """For who only wants all results."""
 
 
 class Output:
@@ -184,6 +223,16 @@ def _read_some(channel: paramiko.Channel, output: Output, deadline: Deadline) ->
         return
     # The end of standard output: the status, or more on standard error, is still to come.
     channel.status_event.wait(max(0.01, min(0.05, deadline.left)))
+
+
+def _get(remote: Remote, source: str, target: Path, deadline: Deadline, output: Output) -> int:
+    from repro.engines.ssh.session import session
+
+    with session(remote, "send", {"folder": source}, deadline) as talk:
+        talk.doing = f"{source} was fetched"
+        came = talk.take_files(talk.expect("files"), target / remote.name)
+    output.take(0, f"{came} bytes\n".encode())
+    return 0
 
 
 def _put(remote: Remote, source: Path, target: str, deadline: Deadline) -> int:

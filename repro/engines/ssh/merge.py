@@ -1,4 +1,4 @@
-"""One record out of the records of a trial's hosts: ranks in order, times on one clock, the first failure of all. Pure."""
+"""One record out of those of a trial's hosts: ranks in order, times on one clock, the first failure of all. Pure."""
 
 from __future__ import annotations
 

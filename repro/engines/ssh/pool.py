@@ -63,7 +63,7 @@ class Pool(Generic[Item, Result]):
             left.discard(number)
             if problem is not None:
                 raise problem
-            yield number, cast(Result, result)
+            yield number, cast("Result", result)
         for number in sorted(left):
             yield number, self._late(self._items[number])
 

@@ -1,4 +1,4 @@
-"""Which hosts of an inventory will do: reached, let in, the same project and packages as here, and each counted once."""
+"""Which hosts of an inventory will do: reached, let in, the same project and packages as here, each counted once."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ class Ready:
     tiers: tuple[Tier, ...]
     clock: Clock
     facts: Mapping[str, Any]
+
+    @property
+    def line(self) -> str:
+        """What it has, for a reader."""
+        tiers, free = ", ".join(self.tiers), int(self.facts["free"]) / 1e9
+        clock = f"clock {self.clock.skew_s:+.3f} s off, known to {self.clock.error_s:.3f} s"
+        return f"ready: {self.places} places, tiers {tiers}, {free:.0f} GB free, {clock}"
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Session:
                 self._sender.piece(data)
 
     def take_files(self, listed: Sequence[Sequence[Any]], folder: Path) -> int:
-        """Fetch the files that the host offers, check them, and tell it that they are here; returns the bytes that came.
+        """Fetch the files that the host offers, check them, and say that they are here; returns how many bytes came.
 
         Raises:
             HostError: As ``next``, or a file is not what was offered.

@@ -11,7 +11,6 @@ import paramiko
 
 from repro.errors import InfraError
 
-
 # paramiko prints the traceback of every server that hangs up; each becomes one line here.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
@@ -69,7 +68,7 @@ def of_connecting(host: str, address: str, error: Exception, attempts: int) -> H
             host,
             Trouble.HOST_KEY,
             f"known_hosts has no key of {address}, which shows {error.fingerprint}",
-            "compare it with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then connect once by ssh",
+            "compare it with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*.pub there), then connect once by ssh",
         )
     if isinstance(error, paramiko.PasswordRequiredException):
         return HostError(host, Trouble.LOGIN, "its private key needs a passphrase", "load it with ssh-add")
