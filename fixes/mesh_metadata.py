@@ -22,6 +22,8 @@ RankMap = NDArray[np.int32]
 _VALUES = "_hyper_repro_rank_map"
 # Under either layout of the library: the function that makes the rank map's Tensor.
 _CONVERT = ("_convert_rank_map_to_tensor", "_convert_mesh_to_tensor")
+# In the layout of core.dtensor: picks this rank's mesh out of all parallel ones, by operators.
+_PICK = "_get_mesh_tensor_from_full_mesh"
 _SHAPED = ("reshape", "view", "flatten", "ravel")
 
 
@@ -35,6 +37,8 @@ def host_tensor(values: Any) -> Any:
     for name in _SHAPED:
         setattr(tensor, name, _in_numpy(rank_map, name))
     tensor.asnumpy = rank_map.copy
+    # It is int32 already; the library asks for it after every change of shape.
+    tensor.int = lambda: tensor
     return tensor
 
 
@@ -66,7 +70,12 @@ class HostTensor(metaclass=_OnHost):
     """Stands for the name ``Tensor`` in the module of the mesh, where every Tensor is a rank map."""
 
     def __new__(cls, values: Any) -> Any:  # noqa: D102
+        cls.used()
         return host_tensor(values_of(values))
+
+    @staticmethod
+    def used() -> None:
+        """Called with every Tensor that is made."""
 
 
 class MeshMetadata(Mend):
@@ -84,12 +93,18 @@ class MeshMetadata(Mend):
         found = next((maker for maker in makers if maker), None)
         if found is None:
             found = self.target(module, f"DeviceMesh.{_CONVERT[0]}", ("rank_map",))
-        owner, name, stored = found
-        self.put(module, owner, name, wrapt.FunctionWrapper(stored, self._convert))
+        pick = self.target(module, f"DeviceMesh.{_PICK}", ("full_mesh",), needed=False)
         owner, name, stored = search
         self.put(module, owner, name, wrapt.FunctionWrapper(stored, self._search))
+        if pick is not None:
+            owner, name, stored = pick
+            self.put(module, owner, name, wrapt.FunctionWrapper(stored, self._pick))
         if "Tensor" in vars(module):
-            self.put(module, module, "Tensor", HostTensor)
+            # Whatever the module makes of a rank map, flat or not, it makes by this name.
+            self.put(module, module, "Tensor", _OnHost("Tensor", (HostTensor,), {"used": self.used}))
+            return
+        owner, name, stored = found
+        self.put(module, owner, name, wrapt.FunctionWrapper(stored, self._convert))
 
     def _convert(
         self, _wrapped: Callable[..., Any], _instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -107,6 +122,20 @@ class MeshMetadata(Mend):
         if len(found) > 1:
             raise AssertionError(f"rank {rank} is {len(found)} times in the mesh")
         return tuple(int(index) for index in found[0]) if len(found) else None
+
+    def _pick(self, wrapped: Callable[..., Any], _instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Numpy knows the arrays' indexing; the function's own search and errors stay as they are."""
+        full, *rest = args or (kwargs.pop("full_mesh"),)
+        self.used()
+        return host_tensor(wrapped(values_of(full).view(_Array), *rest, **kwargs))
+
+
+class _Array(np.ndarray[Any, np.dtype[np.int32]]):
+    """A numpy array whose ``nonzero`` gives coordinates a row, as a Tensor's does."""
+
+    def nonzero(self) -> Any:
+        """One row a hit."""
+        return np.argwhere(np.asarray(self))
 
 
 MEND = MeshMetadata()

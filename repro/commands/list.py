@@ -20,6 +20,6 @@ def run(args: argparse.Namespace) -> int:
             named = "; only when named" if fault.on_request else ""
             print(f"  {fault.id:<6} {fault.title}  [{', '.join(fault.prefer)}; {fault.oracle.kind}{named}]")
             for case in fault.cases if args.cases else ():
-                where = f"{', '.join(case.tiers)}; {case.launcher}, {case.topology.label}"
+                where = f"{', '.join(case.subjects)}; {', '.join(case.tiers)}; {case.launcher}, {case.topology.label}"
                 print(f"           {case.name} ({case.arm}; {where}): {case.says}")
     return 0

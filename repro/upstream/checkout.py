@@ -57,8 +57,12 @@ class Checkout:
         return qualified in names_in(self.path / file)
 
 
-def open_checkout(asked: Path | None) -> Checkout | None:
+def open_checkout(asked: Path | None, option: str = "--upstream") -> Checkout | None:
     """The checkout that the command line or the environment names; None if neither does.
+
+    Args:
+        asked: What the command line says; None to ask the environment.
+        option: How the command line says it.
 
     Raises:
         UsageError: The folder is not there or holds no hyper-parallel.
@@ -68,7 +72,7 @@ def open_checkout(asked: Path | None) -> Checkout | None:
         return None
     path = Path(named).expanduser().resolve()
     if not (path / PACKAGE / "__init__.py").is_file():
-        who = "--upstream" if asked is not None else VARIABLE
+        who = option if asked is not None else VARIABLE
         raise UsageError(f"{who}: {path} holds no package {PACKAGE}", f"for example: {BRING}")
     commit, changed = _git_state(path)
     return Checkout(path, commit, changed, _digest(path))

@@ -21,15 +21,23 @@ def layout(has: Has) -> str:
 
 def lacks(issue: Issue, has: Has) -> dict[str, str]:
     """Why this version cannot be judged, for each fault of which that is so."""
-    return {fault.id: why for fault in issue.faults if (why := _why_not(fault, has))}
+    return {fault.id: why for fault in issue.faults if (why := _why_not(issue, fault, has))}
 
 
-def _why_not(fault: Fault, has: Has) -> str:
+def why_not_there(issue: Issue, fault: str, has: Has) -> str:
+    """Why this version cannot have the fault; empty if it can, or if nothing tells."""
+    wanted = next((each.upstream for each in issue.faults if each.id == fault), None)
+    if wanted is None or not wanted.carried_by or any(map(has, wanted.carried_by)):
+        return ""
+    return f"this version cannot have it: {wanted.lacks} (none of {_listed(wanted.carried_by)} is there)"
+
+
+def _why_not(issue: Issue, fault: Fault, has: Has) -> str:
     wanted = fault.upstream
     if wanted is None:
         return "no case of it runs on hyper-parallel itself; `repro run` without --upstream shows it"
-    if wanted.carried_by and not any(map(has, wanted.carried_by)):
-        return f"this version cannot have it: {wanted.lacks} (none of {_listed(wanted.carried_by)} is there)"
+    if why := why_not_there(issue, fault.id, has):
+        return why
     if missing := [name for name in wanted.driven_by if not has(name)]:
         return f"this version may have it, but the cases here cannot drive it: {_listed(missing)} is not there"
     if not fault.cases_of(Subject.UPSTREAM):
