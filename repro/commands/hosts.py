@@ -1,9 +1,9 @@
 """Ask many hosts at once over SSH: run a command, copy a file, fetch a folder, or see which will do for trials.
 
-    repro hosts run INVENTORY -- uname -r        one command on every host, its output in the inventory's order
-    repro hosts put INVENTORY FILE TARGET        a file to every host
-    repro hosts get INVENTORY FOLDER TARGET      a folder from every host to TARGET/HOST; again goes on where it was cut
-    repro hosts check INVENTORY                  reached, let in, and the same versions as here
+    repro hosts run [OPTIONS] INVENTORY -- uname -r   a command on every host, outputs in the inventory's order
+    repro hosts put INVENTORY FILE TARGET             a file to every host
+    repro hosts get INVENTORY FOLDER TARGET           a folder of each to TARGET/HOST; goes on where it was cut
+    repro hosts check INVENTORY                       reached, let in, and the same versions as here
 
 A host that fails gives one line (what, and what next) and holds up no other. Exit code: 0 all hosts did it, 1 the
 command failed on one, 4 one could not be reached or did not finish in time.
@@ -62,10 +62,20 @@ def run(args: argparse.Namespace) -> int:
     read = inventory.read(args.inventory)
     hosts = read.select(args.limit) if args.limit else read.hosts
     limits = Limits(host_s=args.host_timeout, run_s=args.run_timeout)
-    if args.action == "run" and not [word for word in args.command if word != "--"]:
-        raise UsageError("no command", "put it behind --, as in: repro hosts run inventory.yml -- uptime")
+    if args.action == "run" and (not _words(args) or _words(args)[0].startswith("-")):
+        # argparse gives a command all that stands behind the inventory, our own options too.
+        raise UsageError(
+            "the command must stand behind --, and options before the inventory",
+            "as in: repro hosts run --json inventory.yml -- uptime",
+        )
     results = _results(args, hosts, limits)
     return _tell(results, as_json=args.json)
+
+
+def _words(args: argparse.Namespace) -> list[str]:
+    """The command without the ``--`` in front, which some versions of argparse take away and others do not."""
+    words: list[str] = args.command
+    return words[1:] if words[:1] == ["--"] else words
 
 
 def _results(args: argparse.Namespace, hosts: Sequence[Host], limits: Limits) -> list[HostResult]:
@@ -75,7 +85,7 @@ def _results(args: argparse.Namespace, hosts: Sequence[Host], limits: Limits) ->
 
     match args.action:
         case "run":
-            words = args.command[1:] if args.command[0] == "--" else args.command
+            words = _words(args)
             return fanout.run(hosts, words[0] if len(words) == 1 else shlex.join(words), limits)
         case "put":
             source = Path(args.source)

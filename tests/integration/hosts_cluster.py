@@ -14,6 +14,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -114,12 +115,13 @@ class Cluster:
     """Hosts ``h1`` to ``hN`` on a bridge, with a user key and a ``known_hosts`` that knows them all.
 
     Args:
-        folder: For keys, configurations and logs.
         count: How many hosts.
     """
 
-    def __init__(self, folder: Path, count: int) -> None:
-        self.folder = folder
+    def __init__(self, count: int) -> None:
+        # Not below a test's own folder, which other users may not enter.
+        self.folder = folder = Path(tempfile.mkdtemp(prefix="hyper-repro-hosts-"))
+        folder.chmod(0o755)
         self._mark = uuid4().hex[:6]
         self._bridge = f"hr{self._mark}b"
         self.key = folder / "user_key"
@@ -143,7 +145,6 @@ class Cluster:
 
     def open(self) -> None:
         """Make the network and start every server."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key))
         (self.folder / "authorized_keys").write_text(self.key.with_suffix(".pub").read_text(encoding="utf-8"))
         lines = [f"link add {self._bridge} type bridge", f"addr add {self.gateway}/24 dev {self._bridge}"]
@@ -280,12 +281,13 @@ class Cluster:
         for host in self.hosts:
             subprocess.run(["ip", "netns", "del", host.namespace], capture_output=True, check=False)
         subprocess.run(["ip", "link", "del", self._bridge], capture_output=True, check=False)
+        shutil.rmtree(self.folder)
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, count: int) -> Iterator[Cluster]:
+def cluster(count: int) -> Iterator[Cluster]:
     """A cluster for as long as the block lasts."""
-    made = Cluster(folder, count)
+    made = Cluster(count)
     try:
         made.open()
         yield made

@@ -192,7 +192,8 @@ def _run(remote: Remote, command: str, deadline: Deadline, output: Output) -> in
     with remote.session(command, deadline) as channel:
         try:
             channel.shutdown_write()
-            while not (channel.exit_status_ready() and not channel.recv_ready() and not channel.recv_stderr_ready()):
+            # sshd may send the status before the last of the output, so both ends are waited for.
+            while not _over(channel):
                 if deadline.passed:
                     raise HostError(
                         remote.name,
@@ -208,6 +209,12 @@ def _run(remote: Remote, command: str, deadline: Deadline, output: Output) -> in
     if status == -1 and not remote.connected:
         raise trouble.closed(remote.name, "the command ran")
     return status
+
+
+def _over(channel: paramiko.Channel) -> bool:
+    if channel.recv_ready() or channel.recv_stderr_ready():
+        return False
+    return bool(channel.closed or (channel.eof_received and channel.exit_status_ready()))
 
 
 def _read_some(channel: paramiko.Channel, output: Output, deadline: Deadline) -> None:

@@ -116,11 +116,15 @@ def _fingerprint(key: paramiko.PKey) -> str:
     return f"{key.get_name()} {key.fingerprint}"
 
 
+def _timed_out(error: Exception) -> bool:
+    return isinstance(error, paramiko.SSHException) and isinstance(error.__context__, TimeoutError)
+
+
 def _words(error: Exception) -> str:
     if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
         return ", ".join(sorted({_words(each) for each in error.errors.values()}))
     # The first is what paramiko says when the time for the first key exchange is over.
-    if str(error) == "No existing session" or isinstance(error, TimeoutError):
+    if str(error) == "No existing session" or isinstance(error, TimeoutError) or _timed_out(error):
         return "no answer in time"
     if isinstance(error, OSError) and error.errno is not None:
         return error.strerror or errno.errorcode.get(error.errno, str(error.errno))
