@@ -23,7 +23,8 @@ from repro.errors import InfraError, ReproError
 from repro.evidence import manifest
 from repro.evidence.layout import TrialFolder
 from repro.launch.hosted_link import Gone, Link
-from repro.launch.hosted_run import Trial, beside
+from repro.launch.hosted_rest import beside, sweep
+from repro.launch.hosted_run import Trial
 from repro.transfer.files import Incoming, Listed, list_folder, pieces
 from repro.transfer.source import source_digest
 
@@ -50,7 +51,8 @@ def facts(work: Path) -> dict[str, Any]:
 
 
 def probe(link: Link, request: Mapping[str, Any]) -> None:
-    """Say what this host is."""
+    """Say what this host is, and take away what cut sessions have left long ago."""
+    sweep(_work(request) / "trials")
     link.send(facts=facts(_work(request)))
 
 
@@ -72,6 +74,7 @@ def trial(link: Link, request: Mapping[str, Any]) -> None:
     folder = TrialFolder(work / "trials" / str(request["folder"]))
     this = Trial(link, folder, request)
     with this.alone():
+        sweep(work / "trials", folder.path.parent.name, older_than_s=0)
         if not this.finished():
             cases = _receive_case(link, work, request)
             this.run(cases / str(request["program"]))

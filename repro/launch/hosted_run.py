@@ -21,19 +21,15 @@ from repro.evidence import manifest
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
 from repro.launch.hosted_link import BEAT_S, Link
+from repro.launch.hosted_rest import beside
 from repro.launch.ports import reserved_port
 from repro.launch.process import die_with_parent, end_strays
 from repro.launch.supervisor import PARENT_VARIABLE
-from repro.model import Node, TrialRecord, TrialSpec
+from repro.model import Node, Tier, TrialRecord, TrialSpec
 
 # For the supervisor to end its tree; then it is ended itself.
 PATIENCE_S = 20.0
 REACH_S = 5.0
-
-
-def beside(path: Path, kind: str) -> Path:
-    """A file next to a folder, whose name may hold dots."""
-    return path.with_name(f"{path.name}.{kind}")
 
 
 class Trial:
@@ -146,6 +142,10 @@ class Trial:
             "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
             PARENT_VARIABLE: str(os.getpid()),
         }
+        if self._spec.tier is Tier.NPU:
+            # The dies that this trial was given; its ranks count them from 0. Others may run on the rest.
+            places = ",".join(str(place) for place in self._request["places"])
+            environment["ASCEND_RT_VISIBLE_DEVICES"] = places
         complaints = beside(self._folder.path, "stderr")
         with complaints.open("w+b") as err:
             process = subprocess.Popen(
@@ -161,9 +161,9 @@ class Trial:
                 self._watch(process)
             finally:
                 self._end(process)
+                complaints.unlink()
             err.seek(0)
             said = err.read().decode("utf-8", "replace").strip().splitlines()
-        complaints.unlink()
         if process.returncode != 0:
             raise InfraError(said[-1] if said else f"its supervisor ended with status {process.returncode}")
         if not self._folder.record.exists():

@@ -123,8 +123,9 @@ class SshEngine(Engine):
         given_up: list[HostError] = []
         while not self._stopped:
             need = self._need(spec, frozenset(error.host for error in given_up))
-            grants = self._hosts.acquire(need, None if math.isinf(self._whole_run.at) else self._whole_run.left)
-            if grants is None:
+            left = None if math.isinf(self._whole_run.at) else self._whole_run.left
+            grants = self._hosts.acquire(need, left) if need else None
+            if need is None or grants is None:
                 raise self._nowhere(spec, given_up)
             try:
                 record = self._run_on(grants, spec, program, folder, given_up)
@@ -192,28 +193,25 @@ class SshEngine(Engine):
     def _slots(spec: TrialSpec, grant: Grant) -> int:
         return 1 if spec.calls else len(grant.places)
 
-    def _need(self, spec: TrialSpec, avoid: frozenset[str]) -> Need:
-        """What a trial asks for: a place a rank where ranks run side by side, one for all where they take turns."""
+    def _need(self, spec: TrialSpec, avoid: frozenset[str]) -> Need | None:
+        """What a trial asks for: a place a rank where ranks run side by side, one for all where they take turns.
+
+        Returns:
+            None if it does not fit on the hosts that are left.
+        """
         left = [places for name, places in self._hosts.places.items() if name not in avoid]
-        if spec.calls:
-            return Need((1,), alone=True, avoid=avoid)
-        world = spec.topology.world
-        if spec.tier is Tier.SIM:
-            return Need((min(len(spec.ranks or range(world)), min(left, default=1)),), avoid=avoid)
-        if needs_port(spec):
-            shares = spread(world, left, self._nodes, even=spec.launcher is Launcher.MSRUN)
-            if shares:
-                return Need(shares, avoid=avoid)
-            if spec.tier is Tier.NPU or self._nodes:
-                many = f"{self._nodes} hosts" if self._nodes else f"{len(left)} hosts"
-                even = ", as many on each" if spec.launcher is Launcher.MSRUN else ""
-                raise InfraError(
-                    f"trial {spec.folder}: {world} ranks do not fit on {many} with {sorted(left, reverse=True)} places"
-                    f"{even}",
-                    "name more hosts, another --nodes, or hyper_repro_slots",
-                )
-        # On cpu ranks beyond the places only make each other slow.
-        return Need((min(world, max(left, default=1)),), avoid=avoid)
+        if not left:
+            return None
+        ranks = len(spec.ranks or range(spec.topology.world))
+        if spec.calls or not needs_port(spec):
+            return Need((min(ranks, *left),), alone=bool(spec.calls), avoid=avoid)
+        shares = spread(ranks, left, self._nodes, even=spec.launcher is Launcher.MSRUN)
+        if shares:
+            return Need(shares, avoid=avoid)
+        if spec.tier is Tier.NPU or self._nodes:
+            return None
+        # On cpu, ranks beyond the places only make each other slow.
+        return Need((max(left),), avoid=avoid)
 
     def _lose(self, error: HostError) -> None:
         if not error.lost or self._stopped:
@@ -231,9 +229,16 @@ class SshEngine(Engine):
         if self._whole_run.passed:
             return InfraError(f"trial {spec.folder}: {self._whole_run.what} passed", "run again to finish")
         why = [*given_up, *(error for error in self._lost.values() if error not in given_up)]
-        told = "; ".join(error.message for error in why) or "no host has room for it"
-        step = why[-1].next_step if why else ""
-        return InfraError(f"trial {spec.folder}: no host is left for it: {told}", step)
+        if why:
+            told = "; ".join(error.message for error in why)
+            return InfraError(f"trial {spec.folder}: no host is left for it: {told}", why[-1].next_step)
+        places = sorted(self._hosts.places.values(), reverse=True)
+        even = ", as many on each" if spec.launcher is Launcher.MSRUN else ""
+        return InfraError(
+            f"trial {spec.folder}: {spec.topology.world} ranks do not fit on {self._nodes or len(places)} hosts with "
+            f"{places} places{even}",
+            "name more hosts, another --nodes, or hyper_repro_slots",
+        )
 
 
 def _name(folder: TrialFolder, spec: TrialSpec) -> str:

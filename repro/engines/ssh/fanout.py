@@ -212,9 +212,10 @@ def _run(remote: Remote, command: str, deadline: Deadline, output: Output) -> in
 
 
 def _over(channel: paramiko.Channel) -> bool:
-    if channel.recv_ready() or channel.recv_stderr_ready():
+    # In this order: after the end nothing more comes, before it more may come between two looks.
+    if not (channel.closed or (channel.eof_received and channel.exit_status_ready())):
         return False
-    return bool(channel.closed or (channel.eof_received and channel.exit_status_ready()))
+    return not channel.recv_ready() and not channel.recv_stderr_ready()
 
 
 def _read_some(channel: paramiko.Channel, output: Output, deadline: Deadline) -> None:

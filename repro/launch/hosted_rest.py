@@ -1,0 +1,40 @@
+"""What sessions that were cut have left on this host: half trials are taken away, finished ones never."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import time
+from pathlib import Path
+
+from repro.evidence import manifest
+
+A_DAY_S = 86_400.0
+
+
+def beside(path: Path, kind: str) -> Path:
+    """A file next to a folder, whose name may hold dots."""
+    return path.with_name(f"{path.name}.{kind}")
+
+
+def sweep(trials: Path, run: str = "*", older_than_s: float = A_DAY_S) -> None:
+    """Take away trials that were begun, never sealed, and are worked on by nobody.
+
+    Args:
+        trials: The folder of the runs' folders.
+        run: Of which run; all by default.
+        older_than_s: How long ago they must have been begun.
+    """
+    for folder in trials.glob(f"{run}/*"):
+        if not folder.is_dir() or (folder / manifest.NAME).exists():
+            continue
+        if time.time() - folder.stat().st_mtime < older_than_s:
+            continue
+        lock = beside(folder, "lock")
+        with lock.open("a") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            shutil.rmtree(folder)
+            lock.unlink()
