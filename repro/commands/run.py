@@ -156,8 +156,10 @@ def upstream_of(args: argparse.Namespace, issue: Issue) -> dict[str, Any] | None
     checkout = open_checkout(args.upstream)
     if checkout is None:
         return None
-    if args.engine != "local":
-        raise UsageError(f"--upstream runs on this machine, not by engine {args.engine}", "leave --engine out")
+    if choice.name_of(args) != "local":
+        raise UsageError(
+            f"--upstream runs on this machine, not by engine {choice.name_of(args)}", "leave --engine and --hosts out"
+        )
     os.environ[VARIABLE] = str(checkout.path)
     print(f"upstream: {checkout.label}, layout {layout(checkout.has)}", file=sys.stderr)
     return {**checkout.identity, "layout": layout(checkout.has), "lacks": lacks(issue, checkout.has)}

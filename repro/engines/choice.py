@@ -58,6 +58,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         add(group)
 
 
+def name_of(args: argparse.Namespace) -> str:
+    """The engine's name, which ``--hosts`` implies."""
+    return args.engine or ("ssh" if args.hosts else "local")
+
+
 def create(args: argparse.Namespace) -> Engine:
     """The engine asked for, ready to run trials.
 
@@ -65,7 +70,7 @@ def create(args: argparse.Namespace) -> Engine:
         UsageError: An option of another engine was given, or one that it needs is missing.
         InfraError: Its daemon, host or scheduler does not answer.
     """
-    name = args.engine or ("ssh" if args.hosts else "local")
+    name = name_of(args)
     if name != "ssh" and (args.hosts or args.limit or args.nodes):
         raise UsageError(f"--engine {name} takes no --hosts, --limit or --nodes", "they are engine ssh's")
     engine: Engine = import_module(ENGINES[name]).create(args)

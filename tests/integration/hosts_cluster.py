@@ -9,6 +9,7 @@ with a ``known_hosts`` of the cluster's own: nothing of the machine's own SSH se
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pwd
 import shutil
@@ -52,12 +53,16 @@ Subsystem sftp internal-sftp
 """
 
 
+@functools.cache
 def lacking() -> str:
     """Why there can be no cluster here, with the command that mends it; empty if there can."""
     if os.geteuid() != 0:
         return "network namespaces need root: run the tests as root"
     missing = sorted({package for tool, package in NEEDED.items() if shutil.which(tool) is None})
-    return f"apt-get install {' '.join(missing)}" if missing else ""
+    if missing:
+        return f"apt-get install {' '.join(missing)}"
+    made = subprocess.run(["unshare", "--net", "--pid", "--mount", "--fork", "true"], capture_output=True, check=False)
+    return "" if made.returncode == 0 else "no namespaces here: in a container, run it with --privileged"
 
 
 def _run(*command: str, given: str | None = None) -> str:
