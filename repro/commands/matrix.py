@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from repro.commands.run import ranks_of, run_plans
+from repro.commands.run import add_upstream, ranks_of, run_plans
 from repro.engines import choice
 from repro.model import Tier
 
@@ -20,6 +20,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=ranks_of, default=(), metavar="all|0,3", help="ranks of each simulated world")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    add_upstream(parser)
     choice.prepare_parser(parser)
 
 
@@ -27,7 +28,10 @@ def run(args: argparse.Namespace) -> int:
     """Run every cell, judge, print."""
     from repro import matrix
     from repro.catalogue import find
+    from repro.errors import UsageError
 
+    if args.upstream is not None:
+        raise UsageError("--upstream: the table is found on our own subject alone", "`repro run 134 --upstream`")
     issue = find(args.issue)
     engine = choice.create(args)
     plans = matrix.plan(issue, args.tier, engine.available_tiers(), args.ranks, seed=0)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from checkouts import DATA, committed, opened
 from harness import REPOSITORY
 from sim_support import explain
 
 from fixes.export.write import export
-from repro.upstream.checkout import git, open_checkout
+from repro.upstream.checkout import git
 
-DATA = REPOSITORY / "tests" / "data"
 FAULTS = {"later": ["134.1", "134.2", "219.1", "301.1"], "older": ["134.1", "134.2"]}
 
 # Says which faults show, under each choice of mends that it is given.
@@ -177,18 +176,10 @@ def test_each_mend_alone_mends_its_own_fault(layout: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("layout", FAULTS)
 def test_the_exported_tree_alone_shows_no_fault(layout: str, tmp_path: Path) -> None:
-    checkout = tmp_path / "checkout"
-    shutil.copytree(DATA / layout, checkout, ignore=shutil.ignore_patterns("__pycache__"))
-    git(checkout, "init", "--quiet")
-    git(checkout, "config", "user.name", "A Name")
-    git(checkout, "config", "user.email", "name@localhost")
-    git(checkout, "add", "--all")
-    git(checkout, "commit", "--quiet", "--message", "as it was")
+    checkout = committed(layout, tmp_path / "checkout")
     # One after the other: the second and third meet what the first left.
     for number in sorted({int(fault.partition(".")[0]) for fault in FAULTS[layout]}):
-        opened = open_checkout(checkout)
-        assert opened is not None
         patch = tmp_path / f"{number}.patch"
-        export(number, "", opened, patch)
+        export(number, "", opened(checkout), patch)
         git(checkout, "am", "--quiet", str(patch))
     assert run(checkout, ["none"], tmp_path) == {"none": []}
