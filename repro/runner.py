@@ -203,9 +203,13 @@ def _run_one(run: Run, engine: Engine, spec: TrialSpec) -> TrialRecord:
     part, whole = run.folder.unfinished(spec.folder, uuid4().hex[:6]), run.folder.trial(spec.folder)
     try:
         for cut in run.folder.attempts(spec.folder):
-            shutil.rmtree(cut, ignore_errors=True)
-        part.path.mkdir(parents=True)
-        write_json(part.spec, spec.to_json())
+            if not part.path.exists() and engine.take_up(spec, TrialFolder(cut.resolve())):
+                part = TrialFolder(cut)
+            else:
+                shutil.rmtree(cut, ignore_errors=True)
+        if not part.path.exists():
+            part.path.mkdir(parents=True)
+            write_json(part.spec, spec.to_json())
         # Absolute: the ranks work in a folder of their own.
         engine.run(spec, Path(run.issue.folder).resolve() / spec.program, TrialFolder(part.path.resolve()))
         if not part.record.exists():

@@ -41,6 +41,13 @@ class Engine(ABC):
     def capacity(self) -> int:
         """How many places there are."""
 
+    def take_up(self, spec: TrialSpec, cut: TrialFolder) -> bool:  # noqa: ARG002 -- for engines that outlive us
+        """True if an attempt that was cut still runs or has ended elsewhere, and ``run`` can go on with its folder.
+
+        False, and nothing of it writes there any more, if the folder is to be thrown away.
+        """
+        return False
+
     @abstractmethod
     def run(self, spec: TrialSpec, program: Path, folder: TrialFolder) -> None:
         """Run one trial to its end; the folder holds spec.json and afterwards trial.json.

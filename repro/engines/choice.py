@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from repro.engines.base import Engine
 
 # Name -> module with ``create(args) -> Engine``; imported only when asked for, so that the command line stays quick.
-ENGINES = {"local": "repro.engines.local", "ssh": "repro.engines.ssh.engine"}
+ENGINES = {"local": "repro.engines.local", "ssh": "repro.engines.ssh.engine", "slurm": "repro.engines.slurm"}
 
 
 def _ssh_options(group: argparse._ArgumentGroup) -> None:
@@ -46,8 +46,22 @@ def seconds(text: str) -> float:
     return value
 
 
+def _slurm_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--partition", help="slurm: where to queue; default: the cluster's own")
+    group.add_argument("--account", help="slurm: whom to charge")
+    group.add_argument("--qos", help="slurm: quality of service")
+    group.add_argument("--gres-name", metavar="NAME", help="slurm: what each rank takes one of (npu on tier npu)")
+    group.add_argument("--mem", metavar="SIZE", help="slurm: memory of a job, such as 16G")
+    group.add_argument(
+        "--time-limit", type=seconds, metavar="SECONDS", help="slurm: of a job; default: from its deadline"
+    )
+    group.add_argument("--queue-timeout", type=seconds, metavar="SECONDS", help="slurm: longest wait for a node (none)")
+    group.add_argument("--no-requeue", action="store_true", help="slurm: a job that lost its node is not started again")
+    group.add_argument("--jobs-at-once", type=whole_number, metavar="N", help="slurm: jobs in the queue at a time (64)")
+
+
 # Each adds the options of one engine, named after what they ask for.
-_OPTIONS: list[Callable[[argparse._ArgumentGroup], None]] = [_ssh_options]
+_OPTIONS: list[Callable[[argparse._ArgumentGroup], None]] = [_ssh_options, _slurm_options]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
