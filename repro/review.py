@@ -9,8 +9,8 @@ from typing import Any
 from repro import ablation, catalogue, matrix
 from repro.errors import InfraError, ReproError
 from repro.evidence import manifest
-from repro.evidence.layout import RunFolder
-from repro.evidence.read import finished_trials, read_run_json, read_trial
+from repro.evidence.layout import RunFolder, TrialFolder
+from repro.evidence.read import finished_trials, read_run_json, read_trial, tail
 from repro.evidence.types import TrialEvidence
 from repro.judge.fault import judge_fault
 from repro.judge.verify import judge_mend
@@ -58,7 +58,9 @@ def _gather(folder: Path) -> _Gathered:
     for name, key in record["trials"].items():
         try:
             if name not in done:
-                raise InfraError(f"trial {name} is not finished", f"run again with --out {folder} to finish it")
+                raise InfraError(
+                    f"trial {name} is not finished{_trouble(run, name)}", f"run again with --out {folder} to finish it"
+                )
             manifest.check(done[name])
             trial = read_trial(done[name])
             if (trial.record.spec.folder, trial.record.spec.key) != (name, key):
@@ -67,6 +69,13 @@ def _gather(folder: Path) -> _Gathered:
         except ReproError as error:
             unread[name] = str(error)
     return _Gathered(record, issue, trials, unread)
+
+
+def _trouble(run: RunFolder, name: str) -> str:
+    """What the engine said of the attempt that was cut; empty if it could say nothing."""
+    said = [TrialFolder(attempt).trouble for attempt in run.attempts(name)]
+    text = next((tail(path).strip() for path in said if path.exists()), "")
+    return f": {text.removeprefix(f'trial {name}: ')}" if text else ""
 
 
 def kind_of(folder: Path) -> str:

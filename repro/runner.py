@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from repro.errors import InfraError, ReproError, UsageError
 from repro.evidence import manifest
 from repro.evidence.layout import RunFolder, TrialFolder
 from repro.evidence.read import finished_trials, read_run_json
-from repro.evidence.write import cannot_write, write_json
+from repro.evidence.write import cannot_write, write_json, write_text
 from repro.model import Ending, Issue, TrialRecord, TrialSpec
 from repro.plan import FaultPlan
 
@@ -211,7 +211,13 @@ def _run_one(run: Run, engine: Engine, spec: TrialSpec) -> TrialRecord:
             part.path.mkdir(parents=True)
             write_json(part.spec, spec.to_json())
         # Absolute: the ranks work in a folder of their own.
-        engine.run(spec, Path(run.issue.folder).resolve() / spec.program, TrialFolder(part.path.resolve()))
+        try:
+            engine.run(spec, Path(run.issue.folder).resolve() / spec.program, TrialFolder(part.path.resolve()))
+        except ReproError as error:
+            # For `repro judge`, which tells it; the error itself is more than a note that could not be written.
+            with suppress(InfraError):
+                write_text(part.trouble, str(error))
+            raise
         if not part.record.exists():
             raise InfraError(f"trial {spec.folder} left no record", "it was stopped; run again to finish")
         record = TrialRecord.from_json(json.loads(part.record.read_text(encoding="utf-8")))

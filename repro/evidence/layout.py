@@ -66,6 +66,11 @@ class TrialFolder:
         return self.path / "node.json"
 
     @property
+    def trouble(self) -> Path:
+        """Why an attempt has no record, where the engine could tell."""
+        return self.path / "trouble.txt"
+
+    @property
     def work(self) -> Path:
         """The ranks' working directory."""
         return self.path / "work"

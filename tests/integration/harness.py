@@ -117,7 +117,7 @@ class Cli:
         """Wait until ranks have said that they are about to do something, and return the ranks."""
 
         def said() -> bool:
-            events = self.out.glob("trials/.*.part/rank-*/events.jsonl")
+            events = self.out.glob("trials/.*.part/**/rank-*/events.jsonl")
             return sum(f'"what": "{what}"' in path.read_text(encoding="utf-8") for path in events) >= count
 
         until(said, f"{count} ranks about to {what}")

@@ -216,7 +216,7 @@ class SlurmCluster:
             f"SlurmUser={user}",
             f"SlurmdUser={user}",
             "AuthType=auth/munge",
-            f"AuthInfo=socket={self.folder}/munge/socket",
+            f"AuthInfo=socket={self.folder}/munge/socket,cred_expire=5",
             "CredType=cred/munge",
             f"StateSaveLocation={self.folder}/state",
             f"SlurmdSpoolDir={self.folder}/spool-%n",
@@ -228,8 +228,12 @@ class SlurmCluster:
             "TaskPlugin=task/none",
             "MpiDefault=none",
             "SelectType=select/cons_tres",
-            "SelectTypeParameters=CR_Core",
+            "SelectTypeParameters=CR_Core_Memory",
             "GresTypes=npu",
+            # Ends a job that takes more memory than it asked for; cgroups are not everywhere.
+            "JobAcctGatherType=jobacct_gather/linux",
+            "JobAcctGatherFrequency=task=1",
+            "JobAcctGatherParams=OverMemoryKill",
             "SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0",
             "SlurmdTimeout=5",
             "SlurmctldTimeout=30",
@@ -246,9 +250,9 @@ class SlurmCluster:
 
     def _node_lines(self, host: str, ports: list[int]) -> list[str]:
         # More cores than there are: trials here wait for each other more than they compute.
-        size = f"CPUs=8 RealMemory=4000 Gres=npu:{NPUS_A_NODE} State=UNKNOWN"
+        size = f"CPUs=8 RealMemory=8000 Gres=npu:{NPUS_A_NODE} State=UNKNOWN"
         lines = [
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {size}"
             for name, port in zip(self.names(), ports, strict=True)
         ]
-        return [*lines, f"PartitionName=main Nodes=n[1-{self.nodes}] Default=YES MaxTime=INFINITE State=UP"]
+        return [*lines, f"PartitionName=main Nodes=n[1-{self.nodes}] Default=YES DefMemPerCPU=500 MaxTime=INFINITE State=UP"]
