@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,8 @@ from repro.evidence import manifest
 from repro.evidence.layout import RunFolder, TrialFolder
 from repro.evidence.read import finished_trials, read_run_json
 from repro.evidence.write import cannot_write, write_json, write_text
-from repro.model import Ending, Issue, TrialRecord, TrialSpec
+from repro.model import CrashOracle, Ending, Issue, TrialRecord, TrialSpec
+from repro.model.wants import Cores, Wants
 from repro.plan import FaultPlan
 
 Progress = Callable[[TrialSpec, TrialRecord | None, str], None]
@@ -44,6 +45,16 @@ class Run:
     folder: RunFolder
     issue: Issue
     plans: tuple[FaultPlan, ...]
+    wants: Wants = field(default_factory=Wants)
+
+    def wants_of(self, spec: TrialSpec) -> Wants:
+        """What is to be collected of one trial."""
+        if self.wants.cores is not Cores.AUTO:
+            return self.wants
+        fault = next(plan.fault for plan in self.plans if plan.fault.id == spec.fault)
+        case = next((case for case in fault.cases if case.name == spec.case), None)
+        crashes = isinstance(fault.oracle_of(case) if case else fault.oracle, CrashOracle)
+        return replace(self.wants, cores=Cores.BACKTRACE if crashes and spec.index == 0 else Cores.NEVER)
 
     @property
     def specs(self) -> list[TrialSpec]:
@@ -59,6 +70,7 @@ def open_run(
     engine: Engine,
     kind: str = "run",
     upstream: Mapping[str, object] | None = None,
+    wants: Wants | None = None,
 ) -> Run:
     """Create the run folder, or take up one that was cut.
 
@@ -70,6 +82,7 @@ def open_run(
         engine: Where the trials will run.
         kind: ``run`` for faults, ``matrix`` for a table of topologies.
         upstream: What identifies the checkout of hyper-parallel that is run; None for our own subject.
+        wants: What is to be collected of each trial.
 
     Raises:
         UsageError: The folder holds another run.
@@ -77,7 +90,7 @@ def open_run(
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = RunFolder(out or Path("runs") / f"{stamp}-{issue.number}-{uuid4().hex[:6]}")
-    run = Run(folder, issue, tuple(plans))
+    run = Run(folder, issue, tuple(plans), wants or Wants())
     asked = {spec.folder: spec.key for spec in run.specs}
     identity = {
         "kind": kind,
@@ -210,6 +223,7 @@ def _run_one(run: Run, engine: Engine, spec: TrialSpec) -> TrialRecord:
         if not part.path.exists():
             part.path.mkdir(parents=True)
             write_json(part.spec, spec.to_json())
+            write_json(part.wants, run.wants_of(spec).to_json())
         # Absolute: the ranks work in a folder of their own.
         try:
             engine.run(spec, Path(run.issue.folder).resolve() / spec.program, TrialFolder(part.path.resolve()))

@@ -91,7 +91,13 @@ def _run(command: Sequence[str], timeout_s: float, notes: list[str]) -> str:
         return ""
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         notes.append(f"{name} did not end within {timeout_s:g} s")

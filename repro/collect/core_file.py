@@ -71,7 +71,8 @@ def _read(path: Path, file: IO[bytes]) -> CoreFile:
 
 def _notes(elf: ELFFile) -> Iterator[Any]:
     for segment in elf.iter_segments("PT_NOTE"):
-        yield from segment.iter_notes()
+        notes: Any = segment
+        yield from notes.iter_notes()
 
 
 def _mappings(files: Any) -> list[tuple[int, str]]:
@@ -105,10 +106,9 @@ def _build_id(stream: IO[bytes]) -> str:
         head = bytearray(raw)
         head[0x28:0x30] = bytes(8)
         head[0x3C:0x40] = bytes(4)
-        for segment in ELFFile(io.BytesIO(bytes(head))).iter_segments("PT_NOTE"):
-            for note in segment.iter_notes():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
+        for note in _notes(ELFFile(io.BytesIO(bytes(head)))):
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                return str(note["n_desc"])
     except (ELFError, struct.error, KeyError, ValueError, AttributeError, IndexError):
         return ""
     return ""

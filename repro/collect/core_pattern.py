@@ -1,4 +1,4 @@
-"""Where the kernel puts the core of a process, from core_pattern, whatever it is: a file by a pattern, or a collector."""
+"""Where the kernel puts the core of a process, from core_pattern: a file by whatever pattern, or a collector."""
 
 from __future__ import annotations
 

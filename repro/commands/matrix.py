@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from repro.commands.run import add_upstream, ranks_of, run_plans
+from repro.commands.run import add_upstream, prepare_wants, ranks_of, run_plans, wanted
 from repro.engines import choice
 from repro.model import Tier
 
@@ -21,6 +21,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     add_upstream(parser)
+    prepare_wants(parser)
     choice.prepare_parser(parser)
 
 
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     issue = find(args.issue)
     engine = choice.create(args)
     plans = matrix.plan(issue, args.tier, engine.available_tiers(), args.ranks, seed=0)
-    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix")
+    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix", wants=wanted(args))
     return conclude(folder, as_json=args.json)
 
 

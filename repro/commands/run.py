@@ -20,6 +20,7 @@ from repro.model import Arm, Subject, Tier, Topology
 if TYPE_CHECKING:
     from repro.engines.base import Engine
     from repro.model import Fault, Issue
+    from repro.model.wants import Wants
     from repro.plan import FaultPlan, Options
 
 # PYTHONHASHSEED takes no more.
@@ -51,6 +52,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object on standard output, all else on stderr"
     )
+    prepare_wants(parser)
     choice.prepare_parser(parser)
 
 
@@ -98,8 +100,37 @@ def run(args: argparse.Namespace) -> int:
     options = on_upstream(replace(options, faults=(fault,) if fault else ()), upstream)
     engine = choice.create(args)
     plans = plan(issue, options, engine.available_tiers())
-    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, upstream=upstream)
+    wants = wanted(args)
+    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, upstream=upstream, wants=wants)
     return conclude(folder, as_json=args.json)
+
+
+def prepare_wants(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is collected of each trial."""
+    group = parser.add_argument_group("what is collected")
+    group.add_argument(
+        "--cores",
+        type=_cores,
+        default="auto",
+        metavar="auto|never|backtrace|always|below=SIZE",
+        help="of ranks that die of a signal; auto: the backtrace, once a case that should crash",
+    )
+    group.add_argument("--memory", action="store_true", help="run every rank under memray; see docs/collecting.md")
+
+
+def _cores(text: str) -> Wants:
+    from repro.model.wants import parse_cores
+
+    try:
+        return parse_cores(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def wanted(args: argparse.Namespace) -> Wants:
+    """What the command line wants collected."""
+    wants: Wants = replace(args.cores, memory=args.memory)
+    return wants
 
 
 def asked(args: argparse.Namespace) -> tuple[Issue, str, Options]:
@@ -184,6 +215,7 @@ def run_plans(
     keep_going: bool,
     kind: str = "run",
     upstream: dict[str, Any] | None = None,
+    wants: Wants | None = None,
 ) -> Path:
     """Run what is missing of the plans, showing how it gets on, and return the run's folder.
 
@@ -195,6 +227,7 @@ def run_plans(
         keep_going: Go on after a trial that could not be run.
         kind: ``run``, ``verify``, ``matrix`` or ``ablation``.
         upstream: What identifies the checkout that is run; None for our own subject.
+        wants: What is to be collected of each trial.
     """
     from repro.evidence.read import finished_trials
     from repro.report.console import Watch
@@ -207,7 +240,8 @@ def run_plans(
         which = ", ".join(fault.id for fault in fell_back)
         mend = f"{simulated.detail}; {simulated.mend}"
         print(f"note: {which}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
-    this = open_run(issue, plans, out, ["repro", *sys.argv[1:]], engine, kind=kind, upstream=upstream)
+    argv = ["repro", *sys.argv[1:]]
+    this = open_run(issue, plans, out, argv, engine, kind=kind, upstream=upstream, wants=wants)
     names = {spec.folder for spec in this.specs}
     with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:
         carry_out(this, engine, keep_going, watch)

@@ -34,6 +34,13 @@ def run(args: argparse.Namespace) -> int:
     engine = choice.create(args)
     plans = plan(issue, options, engine.available_tiers())
     folder = run_command.run_plans(
-        issue, plans, args.out, engine, keep_going=args.keep_going, kind="verify", upstream=upstream
+        issue,
+        plans,
+        args.out,
+        engine,
+        keep_going=args.keep_going,
+        kind="verify",
+        upstream=upstream,
+        wants=run_command.wanted(args),
     )
     return conclude(folder, as_json=args.json)

@@ -39,6 +39,21 @@ class RankFolder:
         return self.path / "stderr.log"
 
     @property
+    def backtrace(self) -> Path:
+        """The stacks of a rank that died of a signal, or why there are none."""
+        return self.path / "backtrace.txt"
+
+    @property
+    def crash(self) -> Path:
+        """Signal, build-id and innermost functions, from its core."""
+        return self.path / "crash.json"
+
+    @property
+    def core(self) -> Path:
+        """The core itself, compressed, where it was asked for."""
+        return self.path / "core.zst"
+
+    @property
     def exit(self) -> Path:
         """The wait status that the launcher's shim saw, where msrun is the parent of the rank."""
         return self.path / "exit.json"
@@ -54,6 +69,11 @@ class TrialFolder:
     def spec(self) -> Path:
         """What the trial was asked to do; written first."""
         return self.path / "spec.json"
+
+    @property
+    def wants(self) -> Path:
+        """What is to be collected of the trial; written with the specification."""
+        return self.path / "wants.json"
 
     @property
     def record(self) -> Path:

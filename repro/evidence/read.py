@@ -119,6 +119,20 @@ def _window(row: Mapping[str, str]) -> Window:
     )
 
 
+def read_crash(path: Path) -> tuple[str, ...]:
+    """The innermost functions of a rank that died of a signal; empty where there was no core.
+
+    Raises:
+        InfraError: The file is there but does not parse.
+    """
+    if not path.exists():
+        return ()
+    try:
+        return tuple(str(name) for name in json.loads(path.read_text(encoding="utf-8"))["top"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InfraError(f"{path}: not an account of a crash: {error}", "the evidence was edited or damaged") from error
+
+
 def read_rank(rank: int, folder: RankFolder) -> RankEvidence:
     """All that a rank left behind."""
     return RankEvidence(
@@ -128,6 +142,7 @@ def read_rank(rank: int, folder: RankFolder) -> RankEvidence:
         error=read_error(folder.error),
         stderr_tail=tail(folder.stderr),
         stdout_tail=tail(folder.stdout),
+        crashed_in=read_crash(folder.crash),
     )
 
 

@@ -55,7 +55,11 @@ class RaisedError:
 
 @dataclass(frozen=True)
 class RankEvidence:
-    """All that one rank left behind."""
+    """All that one rank left behind.
+
+    Attributes:
+        crashed_in: Innermost functions of the thread that died, from the rank's core, where there was one.
+    """
 
     rank: int
     events: tuple[Mapping[str, Any], ...] = ()
@@ -63,6 +67,7 @@ class RankEvidence:
     error: RaisedError | None = None
     stderr_tail: str = ""
     stdout_tail: str = ""
+    crashed_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ from repro.evidence.types import RaisedError, RankEvidence, TrialEvidence
 from repro.judge.infra import left_early, trouble
 from repro.model import CrashOracle, ExceptionOracle, NumericOracle, Oracle, Phase, RankOutcome
 
+# Of the stack of a crash, in the one line of a verdict; backtrace.txt has the rest.
+FRAMES_TOLD = 4
+
 
 class Kind(StrEnum):
     """What one trial says of the fault."""
@@ -142,4 +145,7 @@ def _crashed(trial: TrialEvidence, oracle: CrashOracle) -> str:
         return ""
     passed = first.phase in (Phase.BODY_DONE, Phase.FINALISING)
     job = "" if trial.record.launcher_code is None else f"; msrun exit code {trial.record.launcher_code}"
-    return f"rank {first.rank} {'passed its body, then ' if passed else ''}died of {first.reason}, {first.phase}{job}"
+    inside = " <- ".join(trial.ranks[first.rank].crashed_in[:FRAMES_TOLD]) if first.rank in trial.ranks else ""
+    where = f", in {inside}" if inside else ""
+    died = f"died of {first.reason}, {first.phase}{where}{job}"
+    return f"rank {first.rank} {'passed its body, then ' if passed else ''}{died}"

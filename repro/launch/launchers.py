@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from repro.collect.after_trial import read_wants, working_folder
 from repro.errors import UnsupportedError
 from repro.evidence.layout import TrialFolder
 from repro.launch import shim
@@ -145,13 +146,17 @@ def start_waiting(
 ) -> None:
     """Start up to ``count`` of the ranks that still wait."""
     base = base_environment(spec, folder, program) | ({"MS_WORKER_IP": node.address} if node else {})
+    wants = read_wants(folder)
     for _ in range(min(count, len(launched.waiting))):
         rank = launched.waiting.pop(0)
         rank_folder = folder.rank(rank)
         rank_folder.path.mkdir(parents=True, exist_ok=True)
         launched.started[rank] = time.time()
         environment = rank_environment(spec, base, rank, port, node)
-        launched.ranks[rank] = spawn(RANK_COMMAND, environment, folder.work, rank_folder.stdout, rank_folder.stderr)
+        work = working_folder(folder, rank, wants)
+        launched.ranks[rank] = spawn(
+            RANK_COMMAND, environment, work, rank_folder.stdout, rank_folder.stderr, dump_core=wants.dump
+        )
 
 
 def _launch_msrun(

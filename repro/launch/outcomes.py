@@ -162,6 +162,6 @@ def trim_logs(folder: TrialFolder) -> None:
 def clear(folder: TrialFolder) -> None:
     """Take away what a failed start left, so that the next attempt starts clean."""
     for path in folder.path.iterdir():
-        if path in (folder.spec, folder.node):
+        if path in (folder.spec, folder.wants, folder.node):
             continue
         shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -45,6 +45,7 @@ def spawn(
     stdout: Path,
     stderr: Path | None = None,
     keep_group: bool = False,
+    dump_core: bool = False,
 ) -> int:
     """Start a program and return its pid; it is reaped by ``reap``, never by subprocess.
 
@@ -54,6 +55,7 @@ def spawn(
         folder: Working directory.
         stdout, stderr: Files to append to; stderr goes where stdout goes if it is None.
         keep_group: Stay in the caller's process group instead of a new session.
+        dump_core: Whether it may leave a core, as far as the hard limit lets it.
 
     Raises:
         InfraError: The program could not be started.
@@ -65,7 +67,8 @@ def spawn(
         if os.getppid() != parent:
             os._exit(1)  # The parent was gone before the kernel was told to say so.
         # A core of one trivial worker takes 250 MB; whoever wants one raises the limit on purpose.
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (hard if dump_core else 0, hard))
 
     with stdout.open("ab") as out, (stderr or stdout).open("ab") as err:
         try:

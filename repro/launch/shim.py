@@ -18,6 +18,7 @@ def main() -> int:
     """Run the rank that the environment names."""
     # msrun starts this file by path, which puts its folder first on the path: drop it, so that nothing is shadowed.
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent]
+    from repro.collect.after_trial import read_wants, working_folder
     from repro.evidence.layout import TrialFolder
     from repro.launch.process import Exit, spawn
 
@@ -29,7 +30,9 @@ def main() -> int:
     rank.path.mkdir(parents=True, exist_ok=True)
     start = time.time()
     # In this process group: msrun kills the group, and the rank must go with it.
-    pid = spawn(command, os.environ, Path.cwd(), rank.stdout, rank.stderr, keep_group=True)
+    wants = read_wants(folder)
+    worked = working_folder(folder, int(os.environ.get("RANK_ID", "0")), wants)
+    pid = spawn(command, os.environ, worked, rank.stdout, rank.stderr, keep_group=True, dump_core=wants.dump)
     _write(rank.exit, {"pid": pid, "start": start})
     ended = Exit.of_status(*os.waitpid(pid, 0))
     _write(rank.exit, {"pid": pid, "start": start, "end": ended.time, "code": ended.code, "signal": ended.signal})

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from repro.collect.after_trial import gather, read_wants
 from repro.errors import InfraError, ReproError
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
@@ -223,6 +224,8 @@ def supervise(folder: TrialFolder, program: Path, slots: int) -> TrialRecord:
         signal.signal(number, supervisor.interrupt)
     record = supervisor.run()
     outcomes.trim_logs(folder)
+    if record.ending is not Ending.INTERRUPTED:
+        gather(folder, record, read_wants(folder))
     write_json(folder.record, record.to_json())
     return record
 

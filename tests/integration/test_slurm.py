@@ -1,4 +1,4 @@
-"""Trials on a real Slurm: the table of report 134, jobs that are lost, started again, cancelled, refused or taken up."""
+"""Trials on a real Slurm: report 134's table; jobs that are lost, started again, cancelled, refused or taken up."""
 
 from __future__ import annotations
 
@@ -31,6 +31,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def outlasted(
+    cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cli, subprocess.Popen[str]]]:
+    """A run whose job is over its limit: Slurm counts in minutes, so it is started first and looked at last."""
+    cli = Cli(tmp_path_factory.mktemp("outlasted"))
+    options = ("--partition", "apart", "--time-limit", "1", "--no-requeue", "--out", str(cli.out))
+    process = cli.start(*GATED, *options, **cluster.environment)
+    yield cli, process
+    process.kill()
+    process.communicate()
 
 
 @pytest.fixture
@@ -111,16 +124,11 @@ def _cancel(cli: Cli, cluster: SlurmCluster) -> None:
     cluster.command("scancel", job(cli)["job"])
 
 
-def _run_out_of_time(cli: Cli, cluster: SlurmCluster) -> None:
-    cluster.command("scontrol", "update", f"JobId={job(cli)['job']}", "TimeLimit=0:01")
-
-
 @pytest.mark.parametrize(
     ("end", "words"),
     [
         (_lose, "lost its node on n"),
         (_cancel, "was cancelled on n"),
-        (_run_out_of_time, "ran into its time limit on n"),
     ],
 )
 def test_a_job_that_is_lost_is_infrastructure_and_finished_later(
@@ -193,6 +201,14 @@ def test_a_controller_that_is_down_is_said_in_one_line(slurm: Cli, cluster: Slur
     assert (done.code, done.out) == (4, "")
     assert done.last.startswith("repro run: Slurm's controller does not answer")
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_job_over_its_time_limit_is_infrastructure(outlasted: tuple[Cli, subprocess.Popen[str]]) -> None:
+    cli, process = outlasted
+    done = cli.finish(process)
+    assert (done.code, done.out) == (4, ""), done
+    assert "ran into its time limit" in done.last
+    assert "(TIMEOUT, TimeLimit); give a longer --time-limit" in done.last
 
 
 def test_no_slurm_here(slurm: Cli, tmp_path: Path) -> None:

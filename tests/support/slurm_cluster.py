@@ -49,7 +49,7 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass
 class SlurmCluster:
-    """Nodes n1, n2, ... with a fake gres ``npu`` of eight devices each.
+    """Nodes n1, n2, ... with a fake gres ``npu`` of eight devices each; the last in a partition ``apart``.
 
     Args:
         folder: Where everything lies; short, for the sake of socket names.
@@ -57,7 +57,7 @@ class SlurmCluster:
     """
 
     folder: Path
-    nodes: int = 3
+    nodes: int = 4
     _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -125,7 +125,7 @@ class SlurmCluster:
 
     def _resume(self, name: str) -> bool:
         self.command("scontrol", "update", f"nodename={name}", "state=resume", check=False)
-        return self._states() == ["idle"] * self.nodes
+        return self._states("--nodes", name) == ["idle"]
 
     def command(self, *words: str, check: bool = True) -> str:
         """Run one of Slurm's commands and return what it printed."""
@@ -169,8 +169,8 @@ class SlurmCluster:
                 start_new_session=True,
             )
 
-    def _states(self) -> list[str]:
-        return self.command("sinfo", "--noheader", "--Node", "--format=%t", check=False).split()
+    def _states(self, *which: str) -> list[str]:
+        return self.command("sinfo", "--noheader", "--Node", "--format=%t", *which, check=False).split()
 
     def _until(self, happened: object, what: str) -> None:
         assert callable(happened)
@@ -224,7 +224,7 @@ class SlurmCluster:
             f"SlurmdPidFile={self.folder}/%n.pid",
             f"SlurmctldLogFile={self.folder}/slurmctld.log",
             f"SlurmdLogFile={self.folder}/%n.log",
-            "ProctrackType=proctrack/pgid",
+            "ProctrackType=proctrack/linuxproc",
             "TaskPlugin=task/none",
             "MpiDefault=none",
             "SelectType=select/cons_tres",
@@ -255,4 +255,10 @@ class SlurmCluster:
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {size}"
             for name, port in zip(self.names(), ports, strict=True)
         ]
-        return [*lines, f"PartitionName=main Nodes=n[1-{self.nodes}] Default=YES DefMemPerCPU=500 MaxTime=INFINITE State=UP"]
+        settings = "DefMemPerCPU=500 MaxTime=INFINITE State=UP"
+        main, apart = f"n[1-{self.nodes - 1}]", self.names()[-1]
+        return [
+            *lines,
+            f"PartitionName=main Nodes={main} Default=YES {settings}",
+            f"PartitionName=apart Nodes={apart} {settings}",
+        ]

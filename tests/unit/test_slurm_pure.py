@@ -96,8 +96,7 @@ def test_a_job_that_failed_says_its_last_words() -> None:
     ("said", "kind", "words"),
     [
         (
-            "sbatch: error: invalid partition specified: x\n"
-            "sbatch: error: Batch job submission failed: Invalid partition name specified\n",
+            "sbatch: error: bad: x\nsbatch: error: Batch job submission failed: Invalid partition name specified\n",
             UsageError,
             "Slurm refuses the job: Invalid partition name specified",
         ),

@@ -1,0 +1,118 @@
+"""What is gathered of a trial on the host it ran on, once its ranks are over: backtraces, cores, the kernel's words.
+
+Nothing here may lose a trial: what cannot be had is written down beside what could.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import zstandard
+
+from repro.collect import backtrace, core_pattern, find_core
+from repro.collect.core_file import CoreFile
+from repro.errors import InfraError, ReproError
+from repro.evidence.layout import RankFolder, TrialFolder
+from repro.evidence.write import write_json, write_text
+from repro.model import RankOutcome, TrialRecord
+from repro.model.wants import Wants
+
+# All backtraces of a trial together: reading a large core takes its time, and a supervisor has only so much.
+BUDGET_S = 45.0
+# CANN's own account of a crash, where its handler came first.
+TRACER_FILES = "**/stackcore_tracer*"
+KEPT_OF_A_TRACER = 1 << 20
+COMPRESSION = 3
+_CORES_OF = {
+    signal.SIGQUIT,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGSEGV,
+}
+
+
+def read_wants(folder: TrialFolder) -> Wants:
+    """What is wanted of this trial; nothing where the file is missing or not readable."""
+    try:
+        return Wants.from_json(json.loads(folder.wants.read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError):
+        return Wants()
+
+
+def working_folder(folder: TrialFolder, rank: int, wants: Wants) -> Path:
+    """Where a rank works: a folder of its own if it may leave a core, for the next core takes the name of the last."""
+    own = folder.work / f"rank-{rank}" if wants.dump else folder.work
+    own.mkdir(parents=True, exist_ok=True)
+    return own
+
+
+def gather(folder: TrialFolder, record: TrialRecord, wants: Wants) -> None:
+    """Gather what the trial left on this host."""
+    _tracer_files(folder)
+    deadline = time.monotonic() + BUDGET_S
+    for outcome in sorted(record.ranks, key=lambda each: each.end):
+        if outcome.signal == signal.SIGKILL and not outcome.killed:
+            _what_the_kernel_said(folder.rank(outcome.rank), outcome)
+        if wants.dump and outcome.signal in _CORES_OF:
+            rank = folder.rank(outcome.rank)
+            try:
+                _crash(rank, outcome, working_folder(folder, outcome.rank, wants), wants, time.monotonic() > deadline)
+            except (ReproError, OSError) as error:
+                write_text(rank.backtrace, f"no backtrace: {error}\n")
+
+
+def _crash(rank: RankFolder, outcome: RankOutcome, worked: Path, wants: Wants, late: bool) -> None:
+    core = find_core.find_core(core_pattern.of_this_host(), outcome.pid, worked, outcome.start, outcome.end)
+    size = core.path.stat().st_blocks * 512
+    if not late:
+        stacks = backtrace.take(core)
+        write_text(rank.backtrace, stacks.text)
+        crash = {"signal": core.signal, "pid": core.pid, "build_id": core.build_id, "size": size, "top": stacks.top}
+        write_json(rank.crash, crash)
+    else:
+        write_text(rank.backtrace, f"no backtrace: those of the other ranks took {BUDGET_S:g} s\n")
+    if wants.keeps(size):
+        _compress(core, rank.core)
+    if worked in core.path.parents:
+        core.path.unlink()
+
+
+def _compress(core: CoreFile, target: Path) -> None:
+    free = shutil.disk_usage(target.parent).free
+    size = core.path.stat().st_blocks * 512
+    if free < size:
+        raise InfraError(f"core of {size >> 20} MiB is not kept, {free >> 20} MiB are free", "free space")
+    part = target.with_suffix(".part")
+    with core.path.open("rb") as source, part.open("wb") as compressed:
+        zstandard.ZstdCompressor(level=COMPRESSION, threads=-1).copy_stream(source, compressed)
+    part.rename(target)
+
+
+def _tracer_files(folder: TrialFolder) -> None:
+    for found in folder.path.glob(TRACER_FILES):
+        if found.is_file() and folder.work in found.parents and found.stat().st_size <= KEPT_OF_A_TRACER:
+            kept = folder.path / "stackcore"
+            kept.mkdir(exist_ok=True)
+            shutil.copyfile(found, kept / found.name)
+
+
+def _what_the_kernel_said(rank: RankFolder, outcome: RankOutcome) -> None:
+    """Who was killed for want of memory stands in the kernel's log, where it may be read."""
+    try:
+        done = subprocess.run(
+            ["dmesg", "--ctime"], capture_output=True, text=True, errors="replace", timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        write_text(rank.path / "kernel.log", f"the kernel's log could not be read: {error}\n")
+        return
+    words = ("out of memory", "oom-kill", "oom_reaper", f"process {outcome.pid} ", f"pid={outcome.pid},")
+    lines = [line for line in done.stdout.splitlines() if any(word in line.lower() for word in words)]
+    write_text(rank.path / "kernel.log", "\n".join([*lines[-50:], ""]))
