@@ -17,7 +17,7 @@ from typing import NoReturn
 import repro
 from repro.errors import InfraError, ReproError, UsageError
 
-VERBS = ("list", "run", "verify", "ablation", "matrix", "judge", "report", "doctor", "hosts", "sim", "fixes")
+VERBS = ("list", "run", "verify", "ablation", "matrix", "judge", "report", "doctor", "hosts", "sim", "fixes", "bundle")
 
 
 class _Parser(argparse.ArgumentParser):

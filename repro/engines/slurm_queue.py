@@ -208,8 +208,7 @@ class Queue:
         if job is None:
             return InfraError(f"trial {ticket.name}: Slurm no longer knows job {ticket.job}", "run again to finish")
         log = ticket.folder.path.parents[1] / "slurm" / f"{job.id}.log"
-        lines = tail(log, 4000).strip().splitlines()
-        what, step = complaint(job, next((line for line in reversed(lines) if not line.startswith("srun:")), ""))
+        what, step = complaint(job, tail(log, 4000))
         return InfraError(f"trial {ticket.name}: {what}", step)
 
     def _take_record(self, ticket: Ticket) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 FORMAT = "%i|%T|%r|%N"
@@ -69,19 +70,22 @@ def parse(text: str) -> dict[str, JobState]:
     return {row[0]: JobState(*row) for row in rows if len(row) == 4}  # noqa: PLR2004 -- the four fields of FORMAT
 
 
-def complaint(job: JobState, last_words: str) -> tuple[str, str]:
+def complaint(job: JobState, log: str) -> tuple[str, str]:
     """What became of a job that left no record, and what to do next.
 
     Args:
         job: The job; over or hopeless.
-        last_words: The last line of its log; empty if there is no log.
+        log: The end of its log; empty if there is none.
     """
     if not job.over:
         return f"Slurm job {job.id} waits for what will not come ({job.reason})", "see `scontrol show job`"
-    what, step = LOST[job.state]
+    # Without cgroups Slurm sees that a job takes too much and kills it, but calls it FAILED.
+    starved = job.state == "FAILED" and re.search(r"(?i)exceeded (?:job )?memory limit|oom.kill", log)
+    what, step = LOST["OUT_OF_MEMORY" if starved else job.state]
     where = f" on {job.nodes}" if job.nodes else ""
     reason = f", {job.reason}" if job.reason not in ("", "None") else ""
     said = ""
-    if job.state in ("FAILED", "COMPLETED", "OUT_OF_MEMORY"):
-        said = f": {last_words}" if last_words else ": it left no log; do the nodes share this file system?"
+    if job.state in ("FAILED", "COMPLETED") and not starved:
+        lines = [line for line in log.strip().splitlines() if not line.startswith("srun:")]
+        said = f": {lines[-1]}" if lines else ": it left no log; do the nodes share this file system?"
     return f"Slurm job {job.id} {what}{where} ({job.state}{reason}){said}", step

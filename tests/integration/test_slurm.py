@@ -40,7 +40,7 @@ def outlasted(
     """A run whose job is over its limit: Slurm counts in minutes, so it is started first and looked at last."""
     cli = Cli(tmp_path_factory.mktemp("outlasted"))
     options = ("--partition", "apart", "--time-limit", "1", "--no-requeue", "--out", str(cli.out))
-    process = cli.start(*GATED, *options, **cluster.environment)
+    process = cli.start(*GATED, *options, wrapper=(), **cluster.environment)
     yield cli, process
     process.kill()
     process.communicate()
@@ -151,8 +151,7 @@ def test_a_job_that_is_lost_is_infrastructure_and_finished_later(
 
 
 def test_a_job_that_takes_too_much_memory_is_infrastructure(slurm: Cli) -> None:
-    process = start_gated(slurm, "--mem", "100M")
-    done = slurm.finish(process)
+    done = slurm(*GATED, "--out", str(slurm.out), "--mem", "100M")
     assert (done.code, done.out) == (4, ""), done
     assert "was ended for want of memory" in done.last
 

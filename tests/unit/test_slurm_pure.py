@@ -88,7 +88,10 @@ def test_what_no_waiting_cures(state: str, reason: str) -> None:
 
 def test_a_job_that_failed_says_its_last_words() -> None:
     job = JobState("7", "FAILED", "NonZeroExitCode", "n1")
-    assert complaint(job, "numpy is missing")[0].endswith("(FAILED, NonZeroExitCode): numpy is missing")
+    log = "a\nnumpy is missing\nsrun: error: n1: task 0: Exited with exit code 4\n"
+    assert complaint(job, log)[0].endswith("(FAILED, NonZeroExitCode): numpy is missing")
+    starved = "slurmstepd-n1: error: StepId=12.0 exceeded memory limit (337235968 > 104857600), being killed\n"
+    assert "was ended for want of memory on n1 (FAILED" in complaint(job, starved)[0]
     assert "do the nodes share this file system?" in complaint(job, "")[0]
 
 
