@@ -49,12 +49,14 @@ class Run:
 
     def wants_of(self, spec: TrialSpec) -> Wants:
         """What is to be collected of one trial."""
-        if self.wants.cores is not Cores.AUTO:
-            return self.wants
+        # Under memray a meter would read memray's memory, too.
+        wants = replace(self.wants, memory=self.wants.memory and not spec.calls)
+        if wants.cores is not Cores.AUTO:
+            return wants
         fault = next(plan.fault for plan in self.plans if plan.fault.id == spec.fault)
         case = next((case for case in fault.cases if case.name == spec.case), None)
         crashes = isinstance(fault.oracle_of(case) if case else fault.oracle, CrashOracle)
-        return replace(self.wants, cores=Cores.BACKTRACE if crashes and spec.index == 0 else Cores.NEVER)
+        return replace(wants, cores=Cores.BACKTRACE if crashes and spec.index == 0 else Cores.NEVER)
 
     @property
     def specs(self) -> list[TrialSpec]:

@@ -5,7 +5,6 @@ Nothing here may lose a trial: what cannot be had is written down beside what co
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import zstandard
 
-from repro.collect import backtrace, core_pattern, find_core
+from repro.collect import backtrace, core_pattern, find_core, memory_sites
 from repro.collect.core_file import CoreFile
 from repro.errors import InfraError, ReproError
 from repro.evidence.layout import RankFolder, TrialFolder
@@ -39,14 +38,6 @@ _CORES_OF = {
 }
 
 
-def read_wants(folder: TrialFolder) -> Wants:
-    """What is wanted of this trial; nothing where the file is missing or not readable."""
-    try:
-        return Wants.from_json(json.loads(folder.wants.read_text(encoding="utf-8")))
-    except (OSError, ValueError, AttributeError):
-        return Wants()
-
-
 def working_folder(folder: TrialFolder, rank: int, wants: Wants) -> Path:
     """Where a rank works: a folder of its own if it may leave a core, for the next core takes the name of the last."""
     own = folder.work / f"rank-{rank}" if wants.dump else folder.work
@@ -57,6 +48,8 @@ def working_folder(folder: TrialFolder, rank: int, wants: Wants) -> Path:
 def gather(folder: TrialFolder, record: TrialRecord, wants: Wants) -> None:
     """Gather what the trial left on this host."""
     _tracer_files(folder)
+    if wants.memory:
+        _memory(folder, record)
     deadline = time.monotonic() + BUDGET_S
     for outcome in sorted(record.ranks, key=lambda each: each.end):
         if outcome.signal == signal.SIGKILL and not outcome.killed:
@@ -67,6 +60,19 @@ def gather(folder: TrialFolder, record: TrialRecord, wants: Wants) -> None:
                 _crash(rank, outcome, working_folder(folder, outcome.rank, wants), wants, time.monotonic() > deadline)
             except (ReproError, OSError) as error:
                 write_text(rank.backtrace, f"no backtrace: {error}\n")
+
+
+def _memory(folder: TrialFolder, record: TrialRecord) -> None:
+    """One table of what all ranks left allocated; a capture that cannot be read is named below it."""
+    sites: dict[int, list[memory_sites.RankSite]] = {}
+    notes = []
+    for outcome in record.ranks:
+        try:
+            sites[outcome.rank] = memory_sites.of_capture(folder.rank(outcome.rank).memray)
+        except ReproError as error:
+            notes.append(f"rank {outcome.rank}: {error}\n")
+    shown = memory_sites.table(memory_sites.merge(sites), sorted(sites))
+    write_text(folder.memory_table, "\n".join([shown, *notes]))
 
 
 def _crash(rank: RankFolder, outcome: RankOutcome, worked: Path, wants: Wants, late: bool) -> None:

@@ -115,7 +115,7 @@ def prepare_wants(parser: argparse.ArgumentParser) -> None:
         metavar="auto|never|backtrace|always|below=SIZE",
         help="of ranks that die of a signal; auto: the backtrace, once a case that should crash",
     )
-    group.add_argument("--memory", action="store_true", help="run every rank under memray; see docs/collecting.md")
+    group.add_argument("--memory", action="store_true", help="trace what ranks leave allocated; no growth case")
 
 
 def _cores(text: str) -> Wants:

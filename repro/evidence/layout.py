@@ -54,6 +54,21 @@ class RankFolder:
         return self.path / "core.zst"
 
     @property
+    def memray(self) -> Path:
+        """The allocations of a rank that ran under memray."""
+        return self.path / "memray.bin"
+
+    @property
+    def malloc_info(self) -> Path:
+        """What glibc said of its arenas at the end of the body."""
+        return self.path / "malloc_info.xml"
+
+    @property
+    def memory_series(self) -> Path:
+        """smaps_rollup, a row a second."""
+        return self.path / "memory.csv"
+
+    @property
     def exit(self) -> Path:
         """The wait status that the launcher's shim saw, where msrun is the parent of the rank."""
         return self.path / "exit.json"
@@ -84,6 +99,11 @@ class TrialFolder:
     def node(self) -> Path:
         """This host's part of a trial that runs across hosts; not there for any other."""
         return self.path / "node.json"
+
+    @property
+    def memory_table(self) -> Path:
+        """What all ranks left allocated, by site."""
+        return self.path / "memory.md"
 
     @property
     def trouble(self) -> Path:

@@ -12,6 +12,7 @@ from repro.errors import InfraError
 from repro.evidence.layout import RankFolder, RunFolder, TrialFolder
 from repro.evidence.types import RaisedError, RankEvidence, TrialEvidence, Window
 from repro.model import Phase, TrialRecord
+from repro.model.wants import Wants
 
 TAIL = 16_000
 _RUN_KEYS = {"run": str, "issue": int, "trials": dict, "faults": dict, "packages": dict, "argv": list, "host": dict}
@@ -117,6 +118,14 @@ def _window(row: Mapping[str, str]) -> Window:
     return Window(
         int(row["block"]), row["series"], int(row["calls"]), float(row["seconds"]), edges["start"], edges["end"]
     )
+
+
+def read_wants(folder: TrialFolder) -> Wants:
+    """What is wanted of this trial; nothing where the file is missing or not readable."""
+    try:
+        return Wants.from_json(json.loads(folder.wants.read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError):
+        return Wants()
 
 
 def read_crash(path: Path) -> tuple[str, ...]:

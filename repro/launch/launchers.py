@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from repro.collect.after_trial import read_wants, working_folder
+from repro.collect.after_trial import working_folder
 from repro.errors import UnsupportedError
 from repro.evidence.layout import TrialFolder
+from repro.evidence.read import read_wants
 from repro.launch import shim
 from repro.launch.process import spawn
 from repro.model import Launcher, Node, Subject, Tier, TrialSpec

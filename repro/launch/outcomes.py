@@ -25,6 +25,12 @@ def rank_pids(folder: TrialFolder, launched: Launched) -> list[int]:
     return [*launched.ranks.values(), *(int(shim["pid"]) for shim in shims if shim)]
 
 
+def pids_by_rank(spec: TrialSpec, folder: TrialFolder, launched: Launched) -> dict[int, int]:
+    """Pid of every rank that was started, our children or msrun's."""
+    shims = {rank: read_shim(folder.rank(rank)) for rank in range(spec.topology.world)} if launched.manager else {}
+    return {**launched.ranks, **{rank: int(shim["pid"]) for rank, shim in shims.items() if shim}}
+
+
 def read_shim(rank: RankFolder) -> dict[str, float]:
     """What the shim under msrun wrote of its rank; empty if there is no shim."""
     if not rank.exit.exists():

@@ -18,8 +18,9 @@ def main() -> int:
     """Run the rank that the environment names."""
     # msrun starts this file by path, which puts its folder first on the path: drop it, so that nothing is shadowed.
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent]
-    from repro.collect.after_trial import read_wants, working_folder
+    from repro.collect.after_trial import working_folder
     from repro.evidence.layout import TrialFolder
+    from repro.evidence.read import read_wants
     from repro.launch.process import Exit, spawn
 
     folder = TrialFolder(Path(os.environ["HYPER_REPRO_TRIAL"]))

@@ -15,9 +15,11 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from repro.collect.after_trial import gather, read_wants
+from repro.collect.after_trial import gather
+from repro.collect.memory_series import MemorySeries
 from repro.errors import InfraError, ReproError
 from repro.evidence.layout import TrialFolder
+from repro.evidence.read import read_wants
 from repro.evidence.write import write_json
 from repro.launch import outcomes
 from repro.launch.launchers import Launched, launch, needs_port, ranks_here, start_waiting
@@ -71,6 +73,7 @@ class Supervisor:
         self._cut_at: float | None = None
         self._failed_at: float | None = None
         self._launched = Launched()
+        self._memory = MemorySeries(folder) if read_wants(folder).memory else None
 
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         """Signal handler: end the trial at the next poll."""
@@ -166,7 +169,9 @@ class Supervisor:
         return False
 
     def _look_further(self, port: int | None) -> tuple[Ending, str] | None:
-        """The looks that cost more than a poll may: logs, and what msrun leaves waiting."""
+        """The looks that cost more than a poll may: memory, logs, and what msrun leaves waiting."""
+        if self._memory is not None:
+            self._memory.sample(outcomes.pids_by_rank(self._spec, self._folder, self._launched))
         if port is not None and self._port_was_taken():
             return Ending.LAUNCH_FAILED, f"port {port} was taken by another program, {PORT_ATTEMPTS} times"
         if self._launched.manager is not None:

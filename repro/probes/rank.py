@@ -13,11 +13,13 @@ import os
 import signal
 import sys
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 
 import fixes
-from repro.evidence.layout import TrialFolder
+from repro.evidence.layout import RankFolder, TrialFolder
+from repro.evidence.read import read_wants
 from repro.model import Phase, Subject, Tier, TrialSpec
 from repro.probes import metadata
 from repro.probes.context import DEVICE_OF_TIER, Context, rank_of_environment
@@ -53,12 +55,8 @@ def main() -> int:
             _prepare_upstream(spec, events)
         program = _load(Path(os.environ["HYPER_REPRO_PROGRAM"]))
         events.phase(Phase.IN_BODY)
-        if spec.series:
-            from repro.probes.meter import Meter
-
-            Meter(spec, context, rank_folder.samples).run(program.series(context))
-        else:
-            program.case(context)
+        with _traced(folder, rank_folder):
+            _run_body(spec, context, program, rank_folder)
         # A program about teardown says so: waiting here would move its crash from the exit into the body.
         if getattr(program, "WAIT_FOR_DEVICE", True):
             _wait_for_the_device(spec)
@@ -74,6 +72,24 @@ def main() -> int:
         if mends:
             events.write("mends", mends=fixes.state(mends))
     return 0
+
+
+def _traced(folder: TrialFolder, rank: RankFolder) -> AbstractContextManager[None]:
+    """Where the run wants memory traces, the body runs under memray."""
+    if not read_wants(folder).memory:
+        return nullcontext()
+    from repro.probes.tracing import traced
+
+    return traced(rank)
+
+
+def _run_body(spec: TrialSpec, context: Context, program: ModuleType, rank: RankFolder) -> None:
+    if spec.series:
+        from repro.probes.meter import Meter
+
+        Meter(spec, context, rank.samples).run(program.series(context))
+    else:
+        program.case(context)
 
 
 def _install_mends(events: Events) -> tuple[fixes.Mend, ...]:
