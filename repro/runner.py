@@ -152,7 +152,9 @@ def carry_out(run: Run, engine: Engine, keep_going: bool, progress: Progress) ->
         complaints = _carry_out(run, engine, keep_going, progress)
     if complaints and not keep_going:
         kept = f"{len(finished_trials(run.folder))} of {len(run.specs)} trials are kept"
-        raise InfraError(
+        # What the engine refuses because it was asked wrongly stays that.
+        kind = UsageError if isinstance(complaints[0], UsageError) else InfraError
+        raise kind(
             str(complaints[0]), f"{kept}; repeat the command with --out {shlex.quote(str(run.folder.path))} to finish"
         )
 

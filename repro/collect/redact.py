@@ -43,7 +43,7 @@ _PSEUDONYM = re.compile(r"(?:user|host|ip|mac|token|path)-\d+")
 
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)([A-Za-z0-9+/_.~=-]{8,})")
-_ASSIGNED = re.compile(rf"(?i)([\w-]*(?:{SECRET})[\w-]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;&]{{4,}})")
+_ASSIGNED = re.compile(rf"(?i)([\w-]*(?:{SECRET})[\w-]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;&)\]}}]{{4,}})")
 _FLAG = re.compile(rf"(?i)(--?[\w-]*(?:{SECRET})[\w-]*\s+[\"']?)([^\s\"',;&-][^\s\"',;&]{{3,}})")
 _KNOWN_TOKEN = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}"

@@ -119,13 +119,13 @@ class SlurmCluster:
         )
 
     def revive_node(self, name: str) -> None:
-        """Start a lost node again and wait until it takes jobs."""
+        """Start a lost node again and wait until Slurm counts on it; what it lost may take longer to be cleared."""
         self.start_node(name)
         self._until(lambda: self._resume(name), f"{name} is back")
 
     def _resume(self, name: str) -> bool:
         self.command("scontrol", "update", f"nodename={name}", "state=resume", check=False)
-        return self._states("--nodes", name) == ["idle"]
+        return self._states("--nodes", name)[0] in ("idle", "mix", "alloc", "comp")
 
     def command(self, *words: str, check: bool = True) -> str:
         """Run one of Slurm's commands and return what it printed."""
