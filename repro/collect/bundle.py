@@ -212,8 +212,11 @@ def _same_verdict(run: Path, copy: Path) -> None:
 
 
 def _verdicts(folder: Path) -> Iterable[tuple[object, ...]]:
-    from repro.review import is_matrix, review, review_matrix
+    from repro.review import kind_of, review, review_ablation, review_matrix
 
-    if is_matrix(folder):
+    kind = kind_of(folder)
+    if kind == "ablation":
+        return [(cell.fault, cell.mends, cell.found.verdict, cell.found.hits) for cell in review_ablation(folder).cells]
+    if kind == "matrix":
         return [(cell.row.name, cell.column.name, cell.shows, cell.ran) for cell in review_matrix(folder)[1]]
     return [(v.id, v.verdict, v.tier, v.subject, v.trials, v.hits, v.measure) for v in review(folder).verdicts]

@@ -25,9 +25,9 @@ def rank_pids(folder: TrialFolder, launched: Launched) -> list[int]:
     return [*launched.ranks.values(), *(int(shim["pid"]) for shim in shims if shim)]
 
 
-def pids_by_rank(spec: TrialSpec, folder: TrialFolder, launched: Launched) -> dict[int, int]:
+def pids_by_rank(ranks: Sequence[int], folder: TrialFolder, launched: Launched) -> dict[int, int]:
     """Pid of every rank that was started, our children or msrun's."""
-    shims = {rank: read_shim(folder.rank(rank)) for rank in range(spec.topology.world)} if launched.manager else {}
+    shims = {rank: read_shim(folder.rank(rank)) for rank in ranks} if launched.manager else {}
     return {**launched.ranks, **{rank: int(shim["pid"]) for rank, shim in shims.items() if shim}}
 
 

@@ -171,7 +171,7 @@ class Supervisor:
     def _look_further(self, port: int | None) -> tuple[Ending, str] | None:
         """The looks that cost more than a poll may: memory, logs, and what msrun leaves waiting."""
         if self._memory is not None:
-            self._memory.sample(outcomes.pids_by_rank(self._spec, self._folder, self._launched))
+            self._memory.sample(outcomes.pids_by_rank(self._ranks, self._folder, self._launched))
         if port is not None and self._port_was_taken():
             return Ending.LAUNCH_FAILED, f"port {port} was taken by another program, {PORT_ATTEMPTS} times"
         if self._launched.manager is not None:
