@@ -250,12 +250,12 @@ class SlurmCluster:
 
     def _node_lines(self, host: str, ports: list[int]) -> list[str]:
         # More cores than there are: trials here wait for each other more than they compute.
-        size = f"CPUs=8 RealMemory=8000 Gres=npu:{NPUS_A_NODE} State=UNKNOWN"
+        size = f"CPUs=8 RealMemory=24000 Gres=npu:{NPUS_A_NODE} State=UNKNOWN"
         lines = [
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {size}"
             for name, port in zip(self.names(), ports, strict=True)
         ]
-        settings = "DefMemPerCPU=500 MaxTime=INFINITE State=UP"
+        settings = "DefMemPerCPU=1500 MaxTime=INFINITE State=UP"
         main, apart = f"n[1-{self.nodes - 1}]", self.names()[-1]
         return [
             *lines,
