@@ -52,10 +52,12 @@ verify: $(VENV)/.ready sim ## Run a report without and with its mends and judge 
 test: $(VENV)/.dev sim ## Pass the tests: unit tests, then the real MindSpore, msrun and simulated Ascend
 	@$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.dev ## ruff, mypy --strict
+lint: $(VENV)/.dev ## ruff, mypy --strict, yamllint, ansible-lint (production)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/yamllint --strict playbooks .ansible-lint .yamllint
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/ansible-lint -q playbooks
 
 bench: $(VENV)/.ready sim ## Measure time to verdict and the meter, as figures and ratios
 	@$(BIN)/python tests/bench $(ARGS)

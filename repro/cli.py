@@ -17,7 +17,21 @@ from typing import NoReturn
 import repro
 from repro.errors import InfraError, ReproError, UsageError
 
-VERBS = ("list", "run", "verify", "ablation", "matrix", "judge", "report", "doctor", "hosts", "sim", "fixes", "bundle")
+VERBS = (
+    "list",
+    "run",
+    "verify",
+    "ablation",
+    "matrix",
+    "judge",
+    "report",
+    "doctor",
+    "hosts",
+    "inventory",
+    "sim",
+    "fixes",
+    "bundle",
+)
 
 
 class _Parser(argparse.ArgumentParser):

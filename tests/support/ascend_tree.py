@@ -17,19 +17,20 @@ SHARED = ("davinci_manager", "devmm_svm", "hisi_hdc")
 # Answers from files beside it, and complains if it is run twice at once, as the real tool's manual forbids.
 FAKE = """#!/bin/sh
 # A stand-in for {tool}: it prints what the files beside it say.
-here=$(dirname "$0")
-data="$here/../share/{tool}"
+data="${{0%/*}}/../share/{tool}"
 if ! mkdir "$data/running" 2>/dev/null; then
     : >"$data/ran-twice-at-once"
     echo "{busy}"
     exit 1
 fi
 trap 'rmdir "$data/running"' EXIT
-sleep {seconds}
-name=$(echo "$*" | tr -c 'a-z0-9_\\n-' '_')
+{pause}
+name=$(IFS=_ && echo "$*")
+code=0
 if [ -f "$data/$name" ]; then
     cat "$data/$name"
-    exit "$(cat "$data/$name.code" 2>/dev/null || echo 0)"
+    [ ! -f "$data/$name.code" ] || read -r code <"$data/$name.code"
+    exit "$code"
 fi
 echo "{tool}: unknown command: $*"
 exit 1
@@ -224,6 +225,7 @@ def write(tree: Tree, root: Path) -> None:
         file.write_text(text, encoding="utf-8")
         file.chmod(mode)
 
+    pause = f"sleep {tree.seconds}" if tree.seconds else ""
     count = len(tree.dies) if tree.nodes is None else tree.nodes
     for name in (*SHARED, *(f"davinci{number}" for number in range(count))):
         put(f"dev/{name}", "", 0o660)
@@ -236,14 +238,14 @@ def write(tree: Tree, root: Path) -> None:
         ("hccn_tool", "usr/local/Ascend/driver", _hccn(tree), "hccn_tool is busy, please try again"),
     ):
         where = "sbin" if tool == "npu-smi" else "tools"
-        put(f"{folder}/{where}/{tool}", FAKE.format(tool=tool, busy=busy, seconds=tree.seconds), 0o755)
+        put(f"{folder}/{where}/{tool}", FAKE.format(tool=tool, busy=busy, pause=pause), 0o755)
         share = root / folder / "share" / tool
         share.mkdir(parents=True, exist_ok=True)
         share.chmod(0o1777)
         for name, text in answers:
             put(f"{folder}/share/{tool}/{name}", text)
         if tree.broken is not None and tool == "npu-smi":
-            put(f"{folder}/share/{tool}/info.code", "1")
+            put(f"{folder}/share/{tool}/info.code", "1\n")
 
 
 def variant(tree: Tree, **changes: object) -> Tree:

@@ -108,8 +108,9 @@ FAULTS: dict[str, Fault] = {
         "cann", WARN, "no known row has this CANN with this driver", "known rows are in images/versions.yaml"
     ),
     "engine.none": Fault("engine", WARN, "no container engine", "install docker, or run without images"),
-    "engine.silent": Fault(
-        "engine", FAIL, "the container engine does not answer", "start it, or add the user to its group: docker"
+    "engine.silent": Fault("engine", FAIL, "the container engine does not answer", "systemctl status docker; start it"),
+    "engine.denied": Fault(
+        "engine", WARN, "this user may not use the container engine", "container_engine_members of deploy.yml, or sudo"
     ),
     "engine.json": Fault("engine", FAIL, "daemon.json cannot be read as JSON", "mend /etc/docker/daemon.json by hand"),
     "runtime.absent": Fault(

@@ -19,14 +19,17 @@ def _engine(look: Data, _wanted: Data) -> Iterator[Finding]:
     if engine["path"] is None:
         yield bad("engine.none", engine["problem"])
     elif engine["problem"]:
-        yield bad("engine.silent", engine["problem"])
+        denied = "permission denied" in engine["problem"].lower()
+        yield bad("engine.denied", "permission denied") if denied else bad("engine.silent", engine["problem"])
     else:
         yield good("engine", f"docker {engine['version']}, default runtime {engine['default']}")
     if "ascend" in engine["runtimes"]:
         yield good("runtime", f"ascend, {'the default' if engine['default'] == 'ascend' else 'on request'}")
+    elif engine["path"] is None or engine["problem"]:
+        return  # an engine that says nothing says nothing of its runtimes either
     elif engine["ascend_runtime"]:
         yield bad("runtime.unused", f"runtimes: {', '.join(engine['runtimes']) or UNKNOWN}")
-    elif engine["path"]:
+    else:
         yield bad("runtime.absent", f"runtimes: {', '.join(engine['runtimes']) or UNKNOWN}")
 
 

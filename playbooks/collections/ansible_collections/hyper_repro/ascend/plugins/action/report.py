@@ -18,7 +18,7 @@ ARGUMENTS = ("register", "wanted", "versions", "folder", "everything")
 LOST = "no answer, or the look ended there; its line is above"
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]
+class ActionModule(ActionBase):
     """Arguments: ``register`` names the variable with each host's look; the rest are the role's variables."""
 
     _supports_check_mode = True
@@ -42,7 +42,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         if arguments.get("folder"):
             _keep(Path(arguments["folder"]).expanduser(), findings, looks)
         levels = {
-            host: {"level": finding.worst(some), "faults": [one.fault for one in some if one.fault]}
+            host: {
+                "level": finding.worst(some),
+                "faults": [one.fault for one in some if one.level == "fail"],
+                "warnings": [one.fault for one in some if one.level == "warn"],
+            }
             for host, some in findings.items()
         }
         return dict(result, changed=False, hosts=levels)
