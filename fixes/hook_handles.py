@@ -73,6 +73,13 @@ class HookHandles(Mend):
         self._kept.clear()
         self._due.clear()
 
+    def remove_handles(self) -> None:
+        """Remove every handle that is kept or due; for the end of the process, when no graph will run again."""
+        self._remove_due()
+        for reference in list(self._kept):
+            self._died(reference)
+        self._remove_due()
+
     def _register_all(
         self, wrapped: Callable[..., Any], _scheduler: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fixes.final_callbacks import FinalCallbacks
+from fixes.hook_handles import HookHandles, _Once
 from fixes.teardown import Teardown
 
 
@@ -106,20 +109,67 @@ def at_exit(sync: Callable[[], object], *, uses: int = 1, pid: int | None = None
     return mend
 
 
-def test_teardown_waits_for_the_queue_and_drops_what_is_left() -> None:
+class Handle:
+    """The handle of an asynchronous collective, which says in a list that it was waited for."""
+
+    def __init__(self, order: list[str]) -> None:
+        self._order = order
+
+    def wait(self) -> None:
+        """As a CommHandle's."""
+        self._order.append("waited")
+
+
+class Hook:
+    """The handle of a hook, which says in a list that it was removed."""
+
+    def __init__(self, order: list[str]) -> None:
+        self._order = order
+
+    def remove(self) -> None:
+        """As a _TensorHookHandle's."""
+        self._order.append("removed")
+
+
+class Dropped:
+    """In a cycle with itself; says in a list that it was collected."""
+
+    def __init__(self, order: list[str]) -> None:
+        self.itself, self._order = self, order
+
+    def __del__(self) -> None:
+        self._order.append("collected")
+
+
+def test_teardown_comes_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
+    hooks = HookHandles()
+    monkeypatch.setattr("fixes.hook_handles.MEND", hooks)
+    once = _Once(lambda grad: grad)
+    hooks._kept[weakref.ref(once, hooks._died)] = Hook(order)
     mend = at_exit(lambda: order.append("sync"))
     mend.callbacks.queue(lambda: order.append("ran"), lambda _: None)
+    handle = Handle(order)
+    mend._open.add(handle)
+    gc.collect()
+    Dropped(order)
     mend.finish()
-    assert (order, mend.callbacks.waiting) == (["sync"], 0)
+    assert order == ["removed", "waited", "sync", "collected", "sync"]
+    assert (mend.callbacks.waiting, hooks.open_handles) == (0, 0)
 
 
-def test_teardown_has_a_deadline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("what", ["queue", "collectives"])
+def test_teardown_has_a_deadline(
+    what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("fixes.teardown.DEADLINE_S", 0.01)
     gate = threading.Event()
-    at_exit(gate.wait).finish()
+    mend = at_exit(gate.wait)
+    if what == "collectives":
+        mend._wait_for_collectives = gate.wait  # type: ignore[method-assign, assignment]
+    mend.finish()
     gate.set()
-    assert "MindSpore's queue is not empty after 0.01 s; exiting" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"hyper-repro: MindSpore's {what} not over after 0.01 s; exiting\n"
 
 
 def test_an_error_at_exit_is_said_and_not_raised(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +177,7 @@ def test_an_error_at_exit_is_said_and_not_raised(capsys: pytest.CaptureFixture[s
         raise ValueError("an old collective")
 
     at_exit(fails).finish()
-    assert capsys.readouterr().err == "hyper-repro: at exit: ValueError: an old collective\n"
+    assert capsys.readouterr().err == "hyper-repro: at exit: ValueError: an old collective\n" * 2
 
 
 @pytest.mark.parametrize(("uses", "pid"), [(0, None), (1, 1)])
