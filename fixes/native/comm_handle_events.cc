@@ -43,6 +43,7 @@ constexpr int kLooksADeath = 8;  // of pending events, so that no destructor tak
 std::atomic<bool> on{false};
 std::atomic<int64_t> destroyed{0}, deferred{0}, left{0};
 std::mutex guard;
+std::size_t in_hand = 0;  // taken off the list to be looked at, and still counted against its bound
 // Never deleted: at exit its events must not be released after the library that knows them.
 std::list<Pending> *const pending = new std::list<Pending>;
 
@@ -96,17 +97,29 @@ void Reap() {
     for (int i = 0; i < kLooksADeath && !pending->empty(); ++i) {
       looked.splice(looked.end(), *pending, pending->begin());
     }
+    in_hand += looked.size();
   }
-  looked.remove_if(DestroyIfOver);
-  const std::lock_guard<std::mutex> lock(guard);
-  pending->splice(pending->end(), looked);
+  const std::size_t taken = looked.size();
+  // Whatever MindSpore's query throws, what was not destroyed goes back.
+  const auto put_back = [&]() noexcept {
+    const std::lock_guard<std::mutex> lock(guard);
+    in_hand -= taken;
+    pending->splice(pending->end(), looked);
+  };
+  try {
+    looked.remove_if(DestroyIfOver);
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  put_back();
 }
 
 // True if the event was taken over: destroyed, or on the list.
 bool TakeOver(const Pending &one) {
   if (DestroyIfOver(one)) return true;
   const std::lock_guard<std::mutex> lock(guard);
-  if (pending->size() >= kMostPending) return false;
+  if (pending->size() + in_hand >= kMostPending) return false;
   pending->push_back(one);
   ++deferred;
   return true;
@@ -149,7 +162,7 @@ int64_t hyper_repro_events_deferred() { return deferred; }
 int64_t hyper_repro_events_left() { return left; }
 int64_t hyper_repro_events_pending() {
   const std::lock_guard<std::mutex> lock(guard);
-  return static_cast<int64_t>(pending->size());
+  return static_cast<int64_t>(pending->size() + in_hand);
 }
 // 1 if this library comes first in symbol order and the original is behind it; asked after MindSpore was loaded.
 int hyper_repro_mend_in_place() {
