@@ -56,6 +56,13 @@ class DeviceMesh:
         found = np.argwhere(ranks == rank) if on_host else tensor_to_numpy((ranks == rank).nonzero())
         return tuple(int(index) for index in found[0]) if len(found) else None
 
+    @classmethod
+    def from_group(cls, group: str, name: str, rank: int) -> DeviceMesh:
+        """One dimension with the ranks of a communication group that is formed already."""
+        from mindspore.mint.distributed import get_process_group_ranks
+
+        return cls(get_process_group_ranks(group), [name], rank)
+
     @staticmethod
     def concatenate(meshes: Sequence[DeviceMesh]) -> DeviceMesh:
         """One mesh with the dimensions of all, the first outermost.
