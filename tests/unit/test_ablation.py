@@ -54,7 +54,7 @@ def test_the_plan_shares_what_has_no_mend() -> None:
 
 def test_growth_is_measured_by_the_short_form_and_by_its_controls_alone() -> None:
     (plan,) = ablation.plan(find(301), "301.1", ("301.1",), Options(), [Tier.CPU])
-    assert {(spec.calls, spec.window, *spec.series) for spec in plan.trials} == {(500, 50, "case", "clean", "planted")}
+    assert {(spec.calls, spec.window, *spec.series) for spec in plan.trials} == {(1000, 50, "case", "clean", "planted")}
 
 
 def test_what_cannot_be_run_so_is_said() -> None:

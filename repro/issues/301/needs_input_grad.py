@@ -46,6 +46,9 @@ class _Releasing(_Identity):
 
 def series(context: Context) -> dict[str, Callable[[], object]]:
     """The loops: one call is one training step of 133 applies and their backward."""
+    if context.args.get("blocking"):
+        # Without MindSpore's pipeline, whose threads wait for each other on a busy machine; what is left is the same.
+        ms.runtime.launch_blocking()
     context.count("live_tuples", tuples.count)
     x = ms.Tensor(np.ones(4, np.float32))
     # MindSpore keeps the graph of the last backward until the next one; this one has no Function in it.

@@ -1,0 +1,106 @@
+"""A step with the report's counts, without and with all mends in turn, in one process: prints the paired ratios.
+
+122 units, 182 hooks and 133 custom Functions a step, as in report 301, on one rank of tier cpu without collectives.
+What the mends cost is a matter of these counts, so how much it is of a step depends on how long the layers take.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import fixes
+
+BLOCKS, STEPS = 30, 10
+UNITS, TWO_OUTPUTS, OTHERS = 122, 60, 11
+
+
+def build(width: int, rows: int) -> Callable[[], None]:
+    """The step, for layers of this size."""
+    import mindspore as ms
+    from mindspore._c_expression import run_backward
+    from mindspore.common._grad_function import _Function
+    from mindspore.graph.api import _pynative_executor
+
+    from repro.distilled.api import fully_shard
+    from repro.distilled.core.dtensor.device_mesh import DeviceMesh
+
+    ms.set_device("CPU")
+    # Without the pipeline: on a busy machine its threads wait for each other, and that hides what is looked for.
+    ms.runtime.launch_blocking()
+
+    class Unit(ms.nn.Cell):  # type: ignore[misc]
+        def __init__(self, *, two: bool) -> None:
+            super().__init__()
+            self.linear = ms.mint.nn.Linear(width, width, bias=False)
+            self.two = two
+
+        def construct(self, x: ms.Tensor) -> ms.Tensor | tuple[ms.Tensor, ms.Tensor]:
+            y = self.linear(x)
+            return (y, y * 0.5) if self.two else y
+
+    class Scaler(_Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: object, x: ms.Tensor) -> ms.Tensor:
+            del ctx
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: object, grad: ms.Tensor) -> ms.Tensor:
+            del ctx
+            return grad
+
+    units = [Unit(two=index < TWO_OUTPUTS) for index in range(UNITS)]
+    mesh = DeviceMesh([0], ["dp"], 0)
+    for unit in units:
+        fully_shard(unit, mesh, lambda _: None)
+    first = ms.Parameter(ms.Tensor(np.ones((rows, width), np.float32)), name="input")
+    one = ms.Tensor(np.float32(1))
+
+    def step() -> None:
+        _pynative_executor.set_grad_flag(True)
+        x = first
+        for index, unit in enumerate(units):
+            y = unit(x)
+            x = y[0] + y[1] if isinstance(y, tuple) else y
+            if index < OTHERS:
+                x = Scaler.apply(x)
+        run_backward((x.sum(),), (one,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+        _pynative_executor.set_grad_flag(False)
+        for unit in units:
+            unit.linear.weight._grad = None
+        first._grad = None
+        _pynative_executor.sync()
+
+    return step
+
+
+def main() -> None:
+    """Run the size that the command line names and print one JSON object."""
+    # Before MindSpore is imported, as one of them must be; from here on they are switched.
+    mends = fixes.install("all")
+    step = build(int(sys.argv[1]), int(sys.argv[2]))
+    for _ in range(STEPS):
+        step()
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    for block in range(BLOCKS):
+        for on in (False, True) if block % 2 else (True, False):
+            if on:
+                for mend in mends:
+                    mend.install()
+            else:
+                fixes.remove()
+            step()
+            begin = time.perf_counter()
+            for _ in range(STEPS):
+                step()
+            taken[on].append((time.perf_counter() - begin) / STEPS)
+    print(json.dumps({"off": taken[False], "on": taken[True]}))
+
+
+if __name__ == "__main__":
+    main()
