@@ -1,4 +1,4 @@
-"""``make bench``: times, overheads and detection limits as figures and ratios of one run; ``--write FILE`` keeps them.
+"""``make bench``: times, overheads and detection limits as figures and ratios; ``--write FILE`` keeps them by part.
 
 Absolute times depend on the machine; a ratio compares two things measured one after the other in this run.
 """
@@ -20,6 +20,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import keep
+import mends
 import psutil
 
 from repro import catalogue
@@ -194,11 +196,18 @@ def simulation(work: Path) -> Iterator[Row]:
     yield "trainer, 8 ranks of 20 steps", f"{time.perf_counter() - start:.0f} s", "goal under 120 s on 2 cores"
 
 
+def mended(work: Path) -> Iterator[Row]:
+    """What the mends cost a step, and whether they grow."""
+    yield from mends.step_time()
+    yield from mends.own_growth(work, trial)
+
+
 PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "verdicts": verdicts,
     "method": reports_own_method,
     "detection": detection,
     "simulation": simulation,
+    "mends": mended,
 }
 
 
@@ -206,26 +215,22 @@ def main() -> None:
     """Measure the parts asked for and print a Markdown table."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
-    parser.add_argument("--write", type=Path, help="also write the table to this file, under its first heading")
+    parser.add_argument("--write", type=Path, help="also put each part measured into its section of this file")
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
-    lines = [
-        (
-            f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make bench`: {cores} cores, {platform.machine()}, "
-            f"Python {platform.python_version()}, load before {os.getloadavg()[0]:.1f}."
-        ),
-        "",
-        "| what | figure | beside it |",
-        "|---|---|---|",
-    ]
-    print("\n".join(lines), flush=True)
     with tempfile.TemporaryDirectory() as work:
         for name in options.parts or PARTS:
+            measured = (
+                f"Measured on {datetime.now(UTC):%Y-%m-%d} by `make bench ARGS={name}`: {cores} cores, "
+                f"{platform.machine()}, Python {platform.python_version()}, load before {os.getloadavg()[0]:.1f}."
+            )
+            lines = [measured, "", "| what | figure | beside it |", "|---|---|---|"]
+            print(f"## {name}\n\n" + "\n".join(lines), flush=True)
             for row in PARTS[name](Path(work) / name):
                 lines.append(f"| {' | '.join(row)} |")
                 print(lines[-1], flush=True)
-    if options.write:
-        options.write.write_text("# Measurements\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+            if options.write:
+                keep.replace(options.write, name, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def repro(environment: Path, *arguments: str, fixes: str = "") -> str:
 
 
 def test_a_plain_script_gets_the_mends_and_loses_them_again(environment: Path) -> None:
-    train = lambda fixes: call(environment, "train.py", fixes=fixes).stdout.strip()  # noqa: E731
+    def train(fixes: str) -> str:
+        return call(environment, "train.py", fixes=fixes).stdout.strip()
+
     assert train("134.2,301.2") == "False False False"
     assert "but `repro fixes enable` was not run here" in repro(environment, "list", fixes="301.2")
     assert f"wrote {environment}" in repro(environment, "enable")
