@@ -81,7 +81,7 @@ def build(width: int, rows: int) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Run the size that the command line names; print an object for the wall clock and one for the stepping thread's."""
+    """Run the size that the command line names; print an object for the wall clock, one for the thread's."""
     # Before MindSpore is imported, as one of them must be; from here on they are switched.
     mends = fixes.install("all")
     step = build(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""What the mends cost: step time without and with all of them in one process, and growth of their own in 10,000 steps."""
+"""What the mends cost: step time without and with all of them in one process, and their growth over 10,000 steps."""
 
 from __future__ import annotations
 
