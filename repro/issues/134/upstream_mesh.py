@@ -15,49 +15,48 @@ import numpy as np
 from hyper_parallel import DeviceMesh, init_device_mesh, init_process_group
 from numpy.typing import NDArray
 
-from repro.model import Tier
+from repro.model import Tier, Topology
 from repro.probes.context import Context
 from repro.probes.metadata import metadata
 
-NAMES = ("dp", "tp")
 Ranks = NDArray[np.int64]
 
 
 def case(context: Context) -> None:
     """Make in ``args.context`` what ``args.make`` says: all (``mesh``) or the views of a mesh made outside."""
     init_process_group()
-    shape = (context.topology.dp, context.topology.tp)
+    degrees = _degrees(context.topology)
+    names, shape = tuple(degrees), tuple(degrees.values())
     ranks = np.arange(context.world).reshape(shape)
     with metadata("a device mesh is metadata: rank maps and coordinates, no computed number"):
         grouped = context.tier is not Tier.SIM
-        made = init_device_mesh("npu", shape, mesh_dim_names=NAMES) if context.args["make"] == "views" else None
+        made = init_device_mesh("npu", shape, mesh_dim_names=names) if context.args["make"] == "views" else None
         with _device_context(str(context.args["context"])):
-            mesh = made or init_device_mesh("npu", shape, mesh_dim_names=NAMES, init_backend=grouped)
+            mesh = made or init_device_mesh("npu", shape, mesh_dim_names=names, init_backend=grouped)
             meshes = _views(mesh, grouped=grouped, sliced=grouped or made is not None)
     own = np.argwhere(ranks == context.rank)[0]
-    expected: dict[str, Ranks] = {
-        "mesh": ranks,
-        "dp": ranks[:, own[1]],
-        "tp": ranks[own[0], :],
-        "flatten": ranks.ravel(),
-        "from_group": ranks[own[0], :],
-    }
-    if "concatenate" in meshes:
-        expected["concatenate"] = ranks
+    lines = {name: np.moveaxis(ranks, axis, 0)[:, *np.delete(own, axis)] for axis, name in enumerate(names)}
+    expected = {"mesh": ranks, **lines, "flatten": ranks.ravel(), "from_group": lines["tp"], "concatenate": ranks}
     for name, found in meshes.items():
         _compare(context, name, found, expected[name])
+
+
+def _degrees(topology: Topology) -> dict[str, int]:
+    """The mesh of a topology, outermost first: all data parallel ranks, expert parallel if any, tensor parallel."""
+    experts = {"ep": topology.ep} if topology.ep > 1 else {}
+    return {"dp": topology.dp * topology.fsdp, **experts, "tp": topology.tp}
 
 
 def _views(mesh: Any, *, grouped: bool, sliced: bool) -> dict[str, Any]:
     views = {"mesh": mesh}
     if sliced:
-        views |= {"dp": mesh["dp"], "tp": mesh["tp"]}
+        views |= {name: mesh[name] for name in mesh.mesh_dim_names}
     if grouped:
         views["flatten"] = mesh.flatten()
         views["from_group"] = DeviceMesh.from_group(mesh.get_group("tp"), "npu", mesh_dim_names=("tp",))
     # Layouts before core/dtensor have none.
     if sliced and hasattr(DeviceMesh, "concatenate"):
-        views["concatenate"] = DeviceMesh.concatenate([mesh["dp"], mesh["tp"]])
+        views["concatenate"] = DeviceMesh.concatenate([mesh[name] for name in mesh.mesh_dim_names])
     return views
 
 
