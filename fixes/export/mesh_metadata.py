@@ -79,8 +79,9 @@ def edit(tree: Tree) -> None:
         module = replaced(module, pick, with_body(pick, _PICK.format(full=names[0], rank=rank)))
     made = _Made()
     module = module.visit(made)
-    if not made.count:
-        raise misfit(FAULT, path, "rank maps made by Tensor(...)", "found none")
+    if made.others or not made.count:
+        found = f"found {made.others[0]}" if made.others else "found none"
+        raise misfit(FAULT, path, "rank maps made by Tensor(<values>)", found)
     tree.put(path, before_definitions(module, _HELPER))
 
 
@@ -102,13 +103,15 @@ class _Made(m.MatcherDecoratableTransformer):
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
+        self.others: list[str] = []
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
         """Inner calls come first, so a chain is met from its beginning."""
-        del original_node
         if m.matches(updated_node, m.Call(func=m.Name("Tensor"), args=[m.Arg(keyword=None)])):
             self.count += 1
             return updated_node.with_changes(func=cst.Name(_MADE))
+        if m.matches(updated_node.func, m.Name("Tensor")):
+            self.others.append(cst.Module([]).code_for_node(original_node))
         ours = m.Call(func=m.Name(_MADE))
         if m.matches(updated_node, m.Call(func=m.Attribute(value=ours, attr=m.Name("int")), args=[])):
             return cst.ensure_type(cst.ensure_type(updated_node.func, cst.Attribute).value, cst.Call)

@@ -43,4 +43,13 @@ def render(review: Review, run: dict[str, Any]) -> str:
 def _environment(run: dict[str, Any]) -> list[tuple[str, object]]:
     host = dict(run["host"])
     packages = host.pop("packages")
-    return [*packages.items(), *host.items()]
+    upstream = run.get("upstream")
+    library = [("hyper-parallel", _library(upstream))] if upstream else []
+    return [*library, *packages.items(), *host.items()]
+
+
+def _library(upstream: dict[str, Any]) -> str:
+    changed = f", changed: {', '.join(upstream['changed'])}" if upstream["dirty"] else ""
+    return (
+        f"{upstream['commit'] or 'no git commit'}, layout {upstream['layout']}, sources {upstream['digest']}{changed}"
+    )

@@ -16,6 +16,7 @@ def committed(layout: str, folder: Path) -> Path:
     git(folder, "init", "--quiet")
     git(folder, "config", "user.name", "A Name")
     git(folder, "config", "user.email", "name@localhost")
+    git(folder, "config", "commit.gpgsign", "false")
     commit(folder)
     return folder
 

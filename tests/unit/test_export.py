@@ -97,7 +97,13 @@ def test_edits(fault: str, layout: str, changed: set[str], fragments: list[str])
             "134.1",
             "core/device_mesh.py",
             NAMES + MESH.format("mesh, rank"),
-            "rank maps made by Tensor(...) there, found",
+            "made by Tensor(<values>) there, found none",
+        ),
+        (
+            "134.1",
+            "core/device_mesh.py",
+            NAMES + MESH.format("mesh, rank") + "x = Tensor([1], dtype=int)\n",
+            "rank maps made by Tensor(<values>) there, found Tensor([1], dtype=int)",
         ),
         (
             "134.1",

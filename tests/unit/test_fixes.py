@@ -110,6 +110,53 @@ def test_another_shape_is_refused_by_name(mend: Callable[[], Mend], source: str,
     assert vars(made) == before
 
 
+@pytest.mark.parametrize(
+    ("mend", "name", "source", "words"),
+    [
+        (
+            ContiguousGrad,
+            "core.hsdp.hsdp_grad_hook",
+            "class HSDPGradHook: ...",
+            "HSDPGradHook._get_final_grad_hook(self, param, grad_hook) there, found nothing",
+        ),
+        (
+            ContiguousGrad,
+            "core.hsdp.hsdp_async_grad_hook",
+            "class HSDPAsyncGradHook:\n    def _get_final_async_grad_hook(self, hook): ...",
+            "found HSDPAsyncGradHook._get_final_async_grad_hook(self, hook)",
+        ),
+        (
+            ContiguousGrad,
+            "platform.mindspore.fully_shard.param",
+            (
+                "class HSDPParamV2:\n    def _to_local_unsharded_grad(self, grad): ...\n"
+                "class MindSporeHSDPParamV2(HSDPParamV2):\n    def _to_local_unsharded_grad(self, gradient): ..."
+            ),
+            "found MindSporeHSDPParamV2._to_local_unsharded_grad(self, gradient)",
+        ),
+        (
+            MeshMetadata,
+            "core.dtensor.device_mesh",
+            (
+                "class DeviceMesh:\n    def _compute_coordinates_from_mesh(self, mesh, rank): ...\n"
+                "    def _convert_rank_map_to_tensor(self, rank_map): ...\n"
+                "    def _get_mesh_tensor_from_full_mesh(self, mesh): ..."
+            ),
+            "DeviceMesh._get_mesh_tensor_from_full_mesh(full_mesh) there, found",
+        ),
+    ],
+)
+def test_another_shape_of_either_layout_is_refused_by_name(
+    mend: Callable[[], Mend], name: str, source: str, words: str
+) -> None:
+    made = module(source, f"hyper_parallel.{name}")
+    assert made.__name__ in mend().modules
+    with pytest.raises(MendError) as caught:
+        mend().apply(made)
+    assert f"/lib/hyper_parallel/{name.replace('.', '/')}.py" in str(caught.value)
+    assert words in str(caught.value)
+
+
 def test_an_older_module_without_the_target_is_told() -> None:
     mend = HookHandles()
     mend.active = True

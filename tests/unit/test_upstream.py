@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pytest
 from checkouts import commit, committed, opened
 from made import ERROR, case, fault
 
+from repro import cli
 from repro.catalogue import find, parse
-from repro.errors import UsageError
+from repro.errors import UnsupportedError, UsageError
 from repro.model import Arm, Issue, Subject, Tier, Upstream
 from repro.plan import Options, plan
 from repro.upstream import versions
@@ -112,6 +114,29 @@ def test_the_plan_holds_the_cases_of_one_subject() -> None:
     assert {spec.subject for item in theirs for spec in item.trials} == {Subject.UPSTREAM}
     nothing = plan(ISSUE, Options(subject=Subject.UPSTREAM, lacks={"9001.1": "a", "9001.2": "b"}), (Tier.CPU,))
     assert [(item.tier, item.trials) for item in nothing] == [(None, ())] * 2
+
+
+def test_a_version_with_nothing_to_show_is_unsupported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # main sets the variable for the ranks; the test takes it back.
+    monkeypatch.setenv(VARIABLE, "")
+    folder = committed("older", tmp_path / "it")
+    arguments = ["run", "219", "--json", "--upstream", str(folder), "--out", str(tmp_path / "run")]
+    assert cli.main(arguments) == UnsupportedError.exit_code
+    (found,) = json.loads(capsys.readouterr().out)["faults"]
+    assert (found["verdict"], found["subject"], found["limits"], found["trials"]) == ("UNSUPPORTED", "upstream", "", 0)
+    assert found["why"].startswith("this version cannot have it: it queues no final callback of backward")
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert record["upstream"]["commit"] == opened(folder).commit
+    assert str(folder) not in json.dumps(record["upstream"])
+    # The same state is taken up, another is refused.
+    assert cli.main(arguments) == UnsupportedError.exit_code
+    (folder / "hyper_parallel" / "more.py").touch()
+    assert cli.main(arguments) == UsageError.exit_code
+    assert "holds another run: its upstream differs" in capsys.readouterr().err
+    assert cli.main(["matrix", "134", "--upstream", str(folder)]) == UsageError.exit_code
+    assert "the table is found on our own subject alone" in capsys.readouterr().err
 
 
 def test_limits_are_the_subjects_own() -> None:
