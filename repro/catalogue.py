@@ -168,6 +168,7 @@ def _case(data: Mapping[str, Any], steps: tuple[Step, ...], marks: Marks, folder
         "ranks": tuple(data.get("ranks", ())),
         "subjects": tuple(Subject(subject) for subject in data.get("subjects", [Subject.DISTILLED])),
         "mends": tuple(data.get("mends", ())),
+        "keep": tuple(data.get("keep", ())),
         "oracle": _oracle(data["oracle"]) if "oracle" in data else None,
     }
     case = Case(**{**data, **changed})

@@ -78,6 +78,17 @@ def _trouble(run: RunFolder, name: str) -> str:
     return f": {text.removeprefix(f'trial {name}: ')}" if text else ""
 
 
+def gathered(folder: Path) -> tuple[Issue, dict[str, TrialEvidence]]:
+    """The issue and the trials of a run whose evidence can be used, by folder name.
+
+    Raises:
+        InfraError: The folder is no run, or its run.json is damaged.
+        UsageError: Its issue.yaml has a mistake.
+    """
+    found = _gather(folder)
+    return found.issue, found.trials
+
+
 def kind_of(folder: Path) -> str:
     """What the run is: ``run``, ``verify``, ``matrix`` for a table of topologies, ``ablation`` for one of mends.
 

@@ -49,12 +49,13 @@ class Run:
 
     def wants_of(self, spec: TrialSpec) -> Wants:
         """What is to be collected of one trial."""
-        # Under memray a meter would read memray's memory, too.
-        wants = replace(self.wants, memory=self.wants.memory and not spec.calls)
-        if wants.cores is not Cores.AUTO:
-            return wants
         fault = next(plan.fault for plan in self.plans if plan.fault.id == spec.fault)
         case = next((case for case in fault.cases if case.name == spec.case), None)
+        # Under memray a meter would read memray's memory, too.
+        memory = self.wants.memory and not spec.calls
+        wants = replace(self.wants, memory=memory, keep=case.keep if case else ())
+        if wants.cores is not Cores.AUTO:
+            return wants
         crashes = isinstance(fault.oracle_of(case) if case else fault.oracle, CrashOracle)
         return replace(wants, cores=Cores.BACKTRACE if crashes and spec.index == 0 else Cores.NEVER)
 

@@ -5,20 +5,22 @@ Nothing here may lose a trial: what cannot be had is written down beside what co
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import zstandard
 
-from repro.collect import backtrace, core_pattern, find_core, memory_sites
+from repro.collect import backtrace, core_pattern, find_core, host_facts, memory_sites
 from repro.collect.core_file import CoreFile
 from repro.errors import InfraError, ReproError
 from repro.evidence.layout import RankFolder, TrialFolder
 from repro.evidence.write import write_json, write_text
-from repro.model import RankOutcome, TrialRecord
+from repro.model import RankOutcome, Tier, TrialRecord
 from repro.model.wants import Wants
 
 # All backtraces of a trial together: reading a large core takes its time, and a supervisor has only so much.
@@ -26,6 +28,8 @@ BUDGET_S = 45.0
 # CANN's own account of a crash, where its handler came first.
 TRACER_FILES = "**/stackcore_tracer*"
 KEPT_OF_A_TRACER = 1 << 20
+# Graph dumps of a large network take gigabytes; whoever needs all of them has the working folder.
+KEPT_IN_ALL = 64 << 20
 COMPRESSION = 3
 _CORES_OF = {
     signal.SIGQUIT,
@@ -48,6 +52,10 @@ def working_folder(folder: TrialFolder, rank: int, wants: Wants) -> Path:
 def gather(folder: TrialFolder, record: TrialRecord, wants: Wants) -> None:
     """Gather what the trial left on this host."""
     _tracer_files(folder)
+    _keep(folder, wants.keep)
+    _environment(folder)
+    if record.spec.tier is Tier.NPU:
+        write_text(folder.path / "npu-smi.txt", host_facts.npu_smi())
     if wants.memory:
         _memory(folder, record)
     deadline = time.monotonic() + BUDGET_S
@@ -100,6 +108,28 @@ def _compress(core: CoreFile, target: Path) -> None:
     with core.path.open("rb") as source, part.open("wb") as compressed:
         zstandard.ZstdCompressor(level=COMPRESSION, threads=-1).copy_stream(source, compressed)
     part.rename(target)
+
+
+def _keep(folder: TrialFolder, globs: Sequence[str]) -> None:
+    """Copy what the case names from where the ranks worked into the evidence, up to a limit."""
+    room, left_out = KEPT_IN_ALL, []
+    for found in sorted({path for pattern in globs for path in folder.work.rglob(pattern) if path.is_file()}):
+        name = found.relative_to(folder.work)
+        room -= found.stat().st_size
+        if found.is_symlink() or room < 0:
+            left_out.append(str(name))
+            continue
+        target = folder.path / "kept" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(found, target)
+    if left_out:
+        limit = f"links, or more than {KEPT_IN_ALL >> 20} MiB in all"
+        write_text(folder.path / "kept" / "LEFT_OUT.txt", f"not kept ({limit}):\n" + "\n".join([*left_out, ""]))
+
+
+def _environment(folder: TrialFolder) -> None:
+    """What of the supervisor's environment, and so of the ranks', bears on a fault."""
+    write_json(folder.path / "environment.json", host_facts.environment(os.environ))
 
 
 def _tracer_files(folder: TrialFolder) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from repro.commands.run import add_upstream, prepare_wants, ranks_of, run_plans, wanted
+from repro.commands.run import add_upstream, asked_how, prepare_wants, ranks_of, run_plans
 from repro.engines import choice
 from repro.model import Tier
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     issue = find(args.issue)
     engine = choice.create(args)
     plans = matrix.plan(issue, args.tier, engine.available_tiers(), args.ranks, seed=0)
-    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix", wants=wanted(args))
+    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix", how=asked_how(args))
     return conclude(folder, as_json=args.json)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +101,16 @@ def run(args: argparse.Namespace) -> int:
     options = on_upstream(replace(options, faults=(fault,) if fault else ()), upstream)
     engine = choice.create(args)
     plans = plan(issue, options, engine.available_tiers())
-    wants = wanted(args)
-    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, upstream=upstream, wants=wants)
+    how = asked_how(args)
+    folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, upstream=upstream, how=how)
     return conclude(folder, as_json=args.json)
 
 
 def prepare_wants(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is collected of each trial."""
+    """Add the options that say how trials are run and what is collected of each."""
+    parser.add_argument(
+        "--retry-infra", action="store_true", help="with --out: run trials again that were infrastructure trouble"
+    )
     group = parser.add_argument_group("what is collected")
     group.add_argument(
         "--cores",
@@ -115,6 +119,7 @@ def prepare_wants(parser: argparse.ArgumentParser) -> None:
         metavar="auto|never|backtrace|always|below=SIZE",
         help="of ranks that die of a signal; auto: the backtrace, once a case that should crash",
     )
+    group.add_argument("--follow", action="store_true", help="print what ranks print, while they run")
     group.add_argument("--memory", action="store_true", help="trace what ranks leave allocated; no growth case")
 
 
@@ -127,10 +132,24 @@ def _cores(text: str) -> Wants:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def wanted(args: argparse.Namespace) -> Wants:
-    """What the command line wants collected."""
-    wants: Wants = replace(args.cores, memory=args.memory)
-    return wants
+@dataclass(frozen=True)
+class How:
+    """How trials are run, beside what they are.
+
+    Attributes:
+        wants: What is to be collected of each.
+        follow: Whether to print what ranks print, while they run.
+        retry_infra: Whether finished trials that say nothing but infrastructure trouble are run again.
+    """
+
+    wants: Wants
+    follow: bool = False
+    retry_infra: bool = False
+
+
+def asked_how(args: argparse.Namespace) -> How:
+    """How the command line wants its trials run."""
+    return How(replace(args.cores, memory=args.memory), args.follow, args.retry_infra)
 
 
 def asked(args: argparse.Namespace) -> tuple[Issue, str, Options]:
@@ -215,7 +234,7 @@ def run_plans(
     keep_going: bool,
     kind: str = "run",
     upstream: dict[str, Any] | None = None,
-    wants: Wants | None = None,
+    how: How | None = None,
 ) -> Path:
     """Run what is missing of the plans, showing how it gets on, and return the run's folder.
 
@@ -227,10 +246,12 @@ def run_plans(
         keep_going: Go on after a trial that could not be run.
         kind: ``run``, ``verify``, ``matrix`` or ``ablation``.
         upstream: What identifies the checkout that is run; None for our own subject.
-        wants: What is to be collected of each trial.
+        how: How they are run and what is collected of them.
     """
+    from repro.collect.follow import following
     from repro.evidence.read import finished_trials
     from repro.report.console import Watch
+    from repro.retry import set_aside_trouble
     from repro.runner import carry_out, open_run
     from repro.sim.build import status
 
@@ -241,8 +262,12 @@ def run_plans(
         mend = f"{simulated.detail}; {simulated.mend}"
         print(f"note: {which}: tier sim shows more, but is not here: {mend}", file=sys.stderr)
     argv = ["repro", *sys.argv[1:]]
-    this = open_run(issue, plans, out, argv, engine, kind=kind, upstream=upstream, wants=wants)
+    this = open_run(issue, plans, out, argv, engine, kind=kind, upstream=upstream, wants=how.wants if how else None)
+    if how is not None and how.retry_infra:
+        for name in set_aside_trouble(this.folder.path):
+            print(f"{name}: nothing but infrastructure trouble; it is set aside and run again", file=sys.stderr)
     names = {spec.folder for spec in this.specs}
-    with Watch(len(names), len(names & finished_trials(this.folder).keys())) as watch:
+    done = len(names & finished_trials(this.folder).keys())
+    with Watch(len(names), done) as watch, following(this.folder, watch.say) if how and how.follow else nullcontext():
         carry_out(this, engine, keep_going, watch)
     return this.folder.path

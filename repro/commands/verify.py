@@ -41,6 +41,6 @@ def run(args: argparse.Namespace) -> int:
         keep_going=args.keep_going,
         kind="verify",
         upstream=upstream,
-        wants=run_command.wanted(args),
+        how=run_command.asked_how(args),
     )
     return conclude(folder, as_json=args.json)

@@ -26,6 +26,7 @@ from repro.launch.ports import reserved_port
 from repro.launch.process import die_with_parent, end_strays
 from repro.launch.supervisor import PARENT_VARIABLE
 from repro.model import Node, Tier, TrialRecord, TrialSpec
+from repro.model.wants import Wants
 
 # For the supervisor to end its tree; then it is ended itself.
 PATIENCE_S = 20.0
@@ -87,6 +88,7 @@ class Trial:
             shutil.rmtree(self._folder.path)
         self._folder.path.mkdir(parents=True)
         write_json(self._folder.spec, self._spec.to_json())
+        write_json(self._folder.wants, Wants.from_json(self._request["wants"]).to_json())
         with ExitStack() as held:
             if self._part is not None:
                 node = self._meet(held)

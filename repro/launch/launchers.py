@@ -64,6 +64,9 @@ def base_environment(spec: TrialSpec, folder: TrialFolder, program: Path) -> dic
     if spec.subject is Subject.UPSTREAM:
         # Nothing is written into the checkout, not even compiled files.
         ours["PYTHONDONTWRITEBYTECODE"] = "1"
+    if spec.tier is Tier.NPU:
+        # CANN's own logs, a folder a rank's pid, beside the rest of the evidence.
+        ours["ASCEND_PROCESS_LOG_PATH"] = str(folder.path / "plog")
     if spec.calls:
         # Without the thread cache and with one arena, malloc in use is exact and slopes repeat to the byte.
         ours |= {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}

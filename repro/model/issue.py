@@ -109,6 +109,7 @@ class Case:
         collectives: False where the ranks need no communication, so that no scheduler is started for them.
         subjects: Whose code it runs: our own, or a checkout of hyper-parallel.
         mends: Those of the fault's mends that the fixed arm of this case is run with; empty for all.
+        keep: Globs of files that the ranks leave where they work and that are evidence.
         oracle: Overrides the fault's oracle for this case; None to use the fault's.
         says: One line on what the case is.
     """
@@ -131,6 +132,7 @@ class Case:
     environment: Mapping[str, str] = field(default_factory=dict)
     subjects: tuple[Subject, ...] = (Subject.DISTILLED,)
     mends: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
     oracle: Oracle | None = None
     says: str = ""
 

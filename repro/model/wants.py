@@ -30,11 +30,13 @@ class Wants:
             takes less than ``below`` bytes on disk. ``always``: it is kept. ``auto``: ``backtrace`` for the first trial
             of a case that is expected to crash, else ``never``.
         memory: Whether each rank runs under memray with native traces and leaves malloc_info and smaps_rollup.
+        keep: Globs of files below the ranks' working folder that are evidence; the case names them.
     """
 
     cores: Cores = Cores.AUTO
     below: int = 0
     memory: bool = False
+    keep: tuple[str, ...] = ()
 
     @property
     def dump(self) -> bool:
@@ -56,7 +58,8 @@ class Wants:
         Raises:
             ValueError: ``cores`` is no word of ours.
         """
-        return cls(Cores(data.get("cores", Cores.NEVER)), int(data.get("below", 0)), bool(data.get("memory", False)))
+        cores, below = Cores(data.get("cores", Cores.NEVER)), int(data.get("below", 0))
+        return cls(cores, below, bool(data.get("memory", False)), tuple(data.get("keep", ())))
 
 
 def parse_cores(text: str) -> Wants:

@@ -62,6 +62,10 @@ class Watch:
             names = ", ".join(self._running) or "judging"
             self._bar.update(self._task, completed=self._done, description=f"{self._left()}{names}")
 
+    def say(self, text: str) -> None:
+        """Print a line as it is, above the bar."""
+        self._console.print(escape(text), highlight=False, soft_wrap=True)
+
     def _say(self, spec: TrialSpec, record: TrialRecord | None, problem: str, took: float) -> None:
         ended = problem or "every rank exited 0"
         if record is not None and record.first_failing is not None:

@@ -24,6 +24,7 @@ from repro.engines.ssh.session import Session
 from repro.engines.ssh.trouble import HostError, Trouble
 from repro.errors import InfraError, UnsupportedError, UsageError
 from repro.evidence.layout import TrialFolder
+from repro.evidence.read import read_wants
 from repro.evidence.write import write_json
 from repro.hosts.inventory import Host
 from repro.launch.launchers import needs_port
@@ -155,9 +156,9 @@ class SshEngine(Engine):
         deadline = self._whole_run.sooner(
             Deadline.after(spec.timeout_s + SLACK_S, "the trial's deadline and its slack")
         )
-        job = Job(
-            spec, _name(folder, spec), program.parent, program.name, grants[0].places, self._slots(spec, grants[0])
-        )
+        slots = self._slots(spec, grants[0])
+        wants = read_wants(folder)
+        job = Job(spec, _name(folder, spec), program.parent, program.name, grants[0].places, slots, wants=wants)
         why = [str(error) for error in given_up]
         if needs_port(spec) and (len(grants) > 1 or self._nodes):
             return run_across(self, grants, job, folder, deadline, why)

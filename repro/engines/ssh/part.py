@@ -18,6 +18,7 @@ from repro.errors import InfraError
 from repro.evidence import manifest
 from repro.evidence.layout import TrialFolder
 from repro.model import TrialRecord, TrialSpec
+from repro.model.wants import Wants
 from repro.transfer.files import list_folder
 
 # How often a finished trial's files are asked for, each time over a new connection and from where the last one was cut.
@@ -35,6 +36,7 @@ class Job:
         program: Which of them.
         places: Numbers of the places that it may use there.
         slots: How many unconnected ranks may run at a time.
+        wants: What is to be collected of it there.
     """
 
     spec: TrialSpec
@@ -44,6 +46,7 @@ class Job:
     places: tuple[int, ...]
     slots: int
     node: Mapping[str, Any] | None = None
+    wants: Wants = field(default_factory=Wants)
 
     def request(self, work: str) -> dict[str, Any]:
         """What the host is sent first."""
@@ -58,6 +61,7 @@ class Job:
             "slots": self.slots,
             "places": self.places,
             "node": self.node,
+            "wants": self.wants.to_json(),
         }
 
 

@@ -23,6 +23,7 @@ def case(context: Context) -> None:
     what = str(context.args["what"] if mine else context.args.get("others", "behave"))
     # Said before it is done: a test that kills or waits looks for it.
     context.record("about to", what=what)
+    print("about to", what)
     ACTIONS[what]()
 
 

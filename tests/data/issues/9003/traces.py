@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 from repro.probes.context import Context
 
@@ -40,4 +41,13 @@ def leak_a_copy(strdup: ctypes._NamedFuncPointer) -> None:
     strdup(b"x" * 1000)
 
 
-ACTIONS = {"behave": behave, "confess": confess, "leak": leak}
+def dump(context: Context) -> None:
+    """Leave a graph dump as MindSpore does, and what nobody wants."""
+    folder = Path(f"rank_{context.rank}") / "graph"
+    folder.mkdir(parents=True)
+    (folder / "final.ir").write_text("graph", encoding="utf-8")
+    (folder / "final.dot").write_text("picture", encoding="utf-8")
+    raise ValueError("asked to tell")
+
+
+ACTIONS = {"dump": dump, "behave": behave, "confess": confess, "leak": leak}
