@@ -30,6 +30,7 @@ VERBS = (
     "inventory",
     "sim",
     "fixes",
+    "collect",
     "bundle",
 )
 

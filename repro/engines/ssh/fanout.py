@@ -12,7 +12,7 @@ from typing import Any
 import paramiko
 
 from repro.engines.ssh import trouble
-from repro.engines.ssh.connection import Limits, Remote, shared_config
+from repro.engines.ssh.connection import Limits, Remote, python_command, shared_config
 from repro.engines.ssh.deadline import Deadline
 from repro.engines.ssh.pool import WIDTH, Pool
 from repro.engines.ssh.trouble import HostError, Trouble
@@ -77,6 +77,16 @@ def run(
     """
     return _on_each(
         hosts, limits, told or _nobody, lambda remote, deadline, output: _run(remote, command, deadline, output)
+    )
+
+
+def python(hosts: Sequence[Host], arguments: Sequence[str], limits: Limits) -> list[HostResult]:
+    """Run a module of the project on every host, each with the Python that the inventory gives it."""
+    return _on_each(
+        hosts,
+        limits,
+        _nobody,
+        lambda remote, deadline, output: _run(remote, python_command(remote.host, *arguments), deadline, output),
     )
 
 
