@@ -32,6 +32,8 @@ VERBS = (
     "fixes",
     "collect",
     "bundle",
+    "image",
+    "docker-args",
 )
 
 
@@ -48,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hyper-repro {repro.__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
-        module = importlib.import_module(f"repro.commands.{verb}")
+        module = importlib.import_module(f"repro.commands.{verb.replace('-', '_')}")
         text = module.__doc__ or ""
         short = text.strip().splitlines()[0]
         sub = verbs.add_parser(verb, help=short, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -12,6 +12,8 @@ from typing import Any
 import repro
 from repro.model import Tier
 
+# Set in an image, which has no .git.
+COMMIT_VARIABLE = "HYPER_REPRO_COMMIT"
 PACKAGES = ("mindspore", "numpy", "psutil", "memray", "wrapt")
 
 
@@ -41,10 +43,10 @@ def facts() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The project's own commit, with ``+`` if the tree has changes; None outside a checkout."""
+    """The project's own commit, with ``+`` if the tree has changes; an image says its own; None where nobody knows."""
     root = Path(repro.__file__).resolve().parents[1]
     if not (root / ".git").exists():
-        return None
+        return os.environ.get(COMMIT_VARIABLE) or None
     try:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()

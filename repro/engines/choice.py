@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
     from repro.engines.base import Engine
 
 # Name -> module with ``create(args) -> Engine``; imported only when asked for, so that the command line stays quick.
-ENGINES = {"local": "repro.engines.local", "ssh": "repro.engines.ssh.engine", "slurm": "repro.engines.slurm"}
+ENGINES = {
+    "docker": "repro.engines.docker",
+    "local": "repro.engines.local",
+    "ssh": "repro.engines.ssh.engine",
+    "slurm": "repro.engines.slurm",
+}
+# How Docker writes an amount of memory.
+_MEMORY = re.compile(r"[1-9][0-9]*[bkmg]")
 
 
 def _ssh_options(group: argparse._ArgumentGroup) -> None:
@@ -60,8 +68,30 @@ def _slurm_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--jobs-at-once", type=whole_number, metavar="N", help="slurm: jobs in the queue at a time (64)")
 
 
+def _docker_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--image", help="run trials in containers of this image, as hyper-repro:sim; --engine docker")
+    group.add_argument("--memory", type=_memory, metavar="4g", help="docker: limit of a container (none)")
+    group.add_argument("--cpus", type=_cpus, metavar="N", help="docker: cores of a container (all)")
+
+
+def _memory(text: str) -> str:
+    if not _MEMORY.fullmatch(text.lower()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory such as 512m or 4g")
+    return text.lower()
+
+
+def _cpus(text: str) -> float:
+    try:
+        cpus = float(text)
+    except ValueError:
+        cpus = math.nan
+    if not 0 < cpus < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of cores above 0")
+    return cpus
+
+
 # Each adds the options of one engine, named after what they ask for.
-_OPTIONS: list[Callable[[argparse._ArgumentGroup], None]] = [_ssh_options, _slurm_options]
+_OPTIONS: list[Callable[[argparse._ArgumentGroup], None]] = [_docker_options, _ssh_options, _slurm_options]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -73,8 +103,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def name_of(args: argparse.Namespace) -> str:
-    """The engine's name, which ``--hosts`` implies."""
-    return args.engine or ("ssh" if args.hosts else "local")
+    """The engine's name, which ``--hosts`` and ``--image`` imply."""
+    return args.engine or ("ssh" if args.hosts else "docker" if args.image else "local")
 
 
 def create(args: argparse.Namespace) -> Engine:
@@ -87,5 +117,7 @@ def create(args: argparse.Namespace) -> Engine:
     name = name_of(args)
     if name != "ssh" and (args.hosts or args.limit or args.nodes):
         raise UsageError(f"--engine {name} takes no --hosts, --limit or --nodes", "they are engine ssh's")
+    if name != "docker" and (args.image or args.memory or args.cpus):
+        raise UsageError(f"--engine {name} takes no --image, --memory or --cpus", "they are engine docker's")
     engine: Engine = import_module(ENGINES[name]).create(args)
     return engine

@@ -1,7 +1,6 @@
-"""What CANN an image holds, in the documented order of places; run while an image is built:
+"""What CANN an image holds, looked for in the documented order of places; run while an image is built.
 
-``python -m repro.images.cann check --chip 910b`` refuses a CANN that does not go with the installed MindSpore;
-``python -m repro.images.cann wheels`` prints CANN's own Python wheels, one a line, where its version ships any.
+``python -m repro.images.cann --chip 910b`` refuses a CANN that does not go with the installed MindSpore.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ ASCEND = Path("/usr/local/Ascend")
 # Where a version stands, newest layout first; the toolkit's own file says ``version=``, the compiler's ``Version=``.
 _VERSION_FILES = ("*-linux/ascend_toolkit_install.info", "compiler/version.info", "toolkit/version.info")
 _VERSION = re.compile(r"^version=\s*\"?([0-9][0-9A-Za-z.\-]*)\"?\s*$", re.IGNORECASE | re.MULTILINE)
-_WHEELS = ("lib64/te-*.whl", "lib64/hccl-*.whl", "*-linux/lib64/te-*.whl", "*-linux/lib64/hccl-*.whl")
 
 
 def candidates(environment: Mapping[str, str], ascend: Path = ASCEND) -> list[Path]:
@@ -65,11 +63,6 @@ def version_of(root: Path) -> str:
     raise InfraError(f"no version of CANN in {root}", f"looked at {', '.join(_VERSION_FILES)}")
 
 
-def own_wheels(root: Path) -> list[Path]:
-    """The wheels ``te`` and ``hccl`` of CANN, which versions before 9 ship; empty where there are none."""
-    return sorted(path for pattern in _WHEELS for path in root.glob(pattern))
-
-
 def check(chip: str, allow_unlisted: bool, environment: Mapping[str, str], ascend: Path = ASCEND) -> Row:
     """The row that the CANN here, the installed MindSpore and this Python are one of.
 
@@ -93,15 +86,11 @@ def check(chip: str, allow_unlisted: bool, environment: Mapping[str, str], ascen
 def main(arguments: list[str]) -> int:
     """Entry point of a build step."""
     parser = argparse.ArgumentParser(prog="repro.images.cann")
-    parser.add_argument("what", choices=["check", "wheels"])
     parser.add_argument("--chip", default="")
     parser.add_argument(ALLOW, action="store_true")
     options = parser.parse_args(arguments)
     try:
-        if options.what == "wheels":
-            print("".join(f"{wheel}\n" for wheel in own_wheels(find(os.environ))), end="")
-        else:
-            print(f"known to go together: {check(options.chip, options.allow_unlisted, os.environ)}")
+        print(f"known to go together: {check(options.chip, options.allow_unlisted, os.environ)}")
     except ReproError as error:
         print(error, file=sys.stderr)
         return error.exit_code

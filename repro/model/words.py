@@ -68,6 +68,7 @@ class Ending(StrEnum):
     INTERRUPTED = "interrupted"
     RUNAWAY_LOG = "runaway log"
     LAUNCH_FAILED = "launch failed"
+    OUT_OF_MEMORY = "out of memory"
 
 
 @dataclass(frozen=True)
