@@ -11,10 +11,11 @@ if [ -z "${HYPER_REPRO_CANN:-}" ]; then
       if [ ! -f "$hyper_repro_script" ]; then continue; fi
       export HYPER_REPRO_CANN=$hyper_repro_root
       # It is CANN's own script: it may read variables that are not set and run programs that fail.
-      hyper_repro_options=$(set +o)
+      hyper_repro_options=$-
       set +eu
       . "$hyper_repro_script"
-      eval "$hyper_repro_options"
+      if [[ $hyper_repro_options == *e* ]]; then set -e; fi
+      if [[ $hyper_repro_options == *u* ]]; then set -u; fi
       break 2
     done
   done

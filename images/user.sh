@@ -19,9 +19,10 @@ fi
 rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- /var/log/faillog /var/log/lastlog
 # Any user may be named by `docker run --user`: the working folder is like /tmp.
 mkdir -p /work && chmod 1777 /work
-# Login shells reset PATH; interactive ones read no BASH_ENV.
+# Login shells reset PATH; interactive ones read no BASH_ENV. The shell that reads the line shall expand it, not this one.
 for file in /etc/profile.d/hyper-repro.sh /etc/bash.bashrc /etc/bashrc; do
   if [ "$file" = /etc/profile.d/hyper-repro.sh ] || [ -f "$file" ]; then
+    # shellcheck disable=SC2016
     printf '%s\n' 'export PATH="/opt/hyper-repro/bin:$PATH"' '. /opt/hyper-repro/images/cann-env.sh' >>"$file"
   fi
 done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -75,14 +75,17 @@ def plan(asked: Asked, versions: Versions, root: Path, version: str, commit: str
         UsageError: No row has the combination, no chip is named, or the lock pins another MindSpore.
         InfraError: A lock is missing.
     """
-    row = choose(versions, asked.wanted, asked.allow_unlisted)
     lock = root / "images" / ("requirements.lock" if asked.target is Target.SIM else "requirements-ascend.lock")
     if not lock.is_file():
         raise InfraError(f"there is no {lock}", "run from a checkout, after `make lock`")
     pinned = re.search(r"^mindspore==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
-    if pinned is None or pinned.group(1) != row.mindspore:
+    if pinned is None:
+        raise InfraError(f"{lock} pins no MindSpore", "make it anew with `make lock`")
+    mindspore = pinned.group(1)
+    row = choose(versions, replace(asked.wanted, mindspore=asked.wanted.mindspore or mindspore), asked.allow_unlisted)
+    if row.mindspore != mindspore:
         raise UsageError(
-            f"{lock.name} pins MindSpore {pinned.group(1) if pinned else '?'}, not {row.mindspore}",
+            f"{lock.name} pins MindSpore {mindspore}, not {row.mindspore}",
             "change images/requirements.in and run `make lock`",
         )
     base, chip, tag = asked.base, asked.wanted.chip, asked.tag
@@ -95,6 +98,8 @@ def plan(asked: Asked, versions: Versions, root: Path, version: str, commit: str
             raise UsageError("target ascend needs --chip", f"one of {', '.join(row.chips)}; an Atlas A2 is a 910b")
         arguments["CANN_BASE"] = base or _tagged(asked, row)
         arguments["CHIP"] = chip
+        if not asked.allow_unlisted:
+            arguments["CANN_WANTED"] = row.cann
         tag = tag or f"{IMAGE}:ascend-{chip}"
     if asked.allow_unlisted:
         arguments["ALLOW_UNLISTED"] = "1"

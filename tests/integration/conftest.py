@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import docker
 import pytest
-from docker_engine import EngineMissingError, engine
-from harness import Cli
+from docker_engine import EngineMissingError, build_arguments, engine
+from harness import REPOSITORY, Cli
 
 
 @pytest.fixture
@@ -35,3 +38,13 @@ def docker_client(docker_host: str) -> Iterator[docker.DockerClient]:
     client = docker.DockerClient(base_url=docker_host, timeout=600)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def sim_image(docker_host: str, docker_client: docker.DockerClient) -> str:
+    """Name of the image ``sim``, built by the command that a user types."""
+    command = [sys.executable, "-m", "repro.cli", "image", "sim", *build_arguments(docker_client)]
+    environment = {**os.environ, "DOCKER_HOST": docker_host}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=REPOSITORY, check=False)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+    return "hyper-repro:sim"

@@ -139,6 +139,11 @@ def _unmount_below(folder: Path) -> None:
         subprocess.run(["umount", "--lazy", point], check=True)
 
 
+def build_arguments(client: docker.DockerClient) -> list[str]:
+    """What every build in the tests is told: our base image, and the host's network to reach packages by."""
+    return ["--base", base_image(client), "--network", "host"]
+
+
 def base_image(client: docker.DockerClient, include: Sequence[str] = INCLUDE) -> str:
     """Name of a Debian base image in the engine, made from Debian's packages: ``hyper-repro-base:bookworm``.
 
@@ -151,7 +156,9 @@ def base_image(client: docker.DockerClient, include: Sequence[str] = INCLUDE) ->
     Raises:
         EngineMissingError: There is no mmdebstrap.
     """
-    arguments = ["--variant=minbase", f"--include={','.join(sorted(include))}", SUITE]
+    # Like Debian's own slim image: no manuals, no translations.
+    slim = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")]
+    arguments = ["--variant=minbase", *slim, f"--include={','.join(sorted(include))}", SUITE]
     digest = hashlib.sha256("\n".join(arguments).encode()).hexdigest()[:12]
     tag = SUITE if sorted(include) == sorted(INCLUDE) else f"{SUITE}-{digest}"
     name = f"{BASE}:{tag}"
