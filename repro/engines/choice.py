@@ -70,7 +70,7 @@ def _slurm_options(group: argparse._ArgumentGroup) -> None:
 
 def _docker_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--image", help="run trials in containers of this image, as hyper-repro:sim; --engine docker")
-    group.add_argument("--memory", type=_memory, metavar="4g", help="docker: limit of a container (none)")
+    group.add_argument("--memory-limit", type=_memory, metavar="4g", help="docker: limit of a container (none)")
     group.add_argument("--cpus", type=_cpus, metavar="N", help="docker: cores of a container (all)")
 
 
@@ -117,7 +117,7 @@ def create(args: argparse.Namespace) -> Engine:
     name = name_of(args)
     if name != "ssh" and (args.hosts or args.limit or args.nodes):
         raise UsageError(f"--engine {name} takes no --hosts, --limit or --nodes", "they are engine ssh's")
-    if name != "docker" and (args.image or args.memory or args.cpus):
-        raise UsageError(f"--engine {name} takes no --image, --memory or --cpus", "they are engine docker's")
+    if name != "docker" and (args.image or args.memory_limit or args.cpus):
+        raise UsageError(f"--engine {name} takes no --image, --memory-limit or --cpus", "they are engine docker's")
     engine: Engine = import_module(ENGINES[name]).create(args)
     return engine

@@ -59,7 +59,7 @@ def create(args: argparse.Namespace) -> DockerEngine:
     """
     if not args.image:
         raise UsageError("--engine docker needs --image", "for example --image hyper-repro:sim, from `make image-sim`")
-    return DockerEngine(args.image, Limits(args.memory, args.cpus))
+    return DockerEngine(args.image, Limits(args.memory_limit, args.cpus))
 
 
 class DockerEngine(Engine):
@@ -151,7 +151,9 @@ class DockerEngine(Engine):
             limit = self._limits.memory or "all memory of the machine"
             detail = f"the kernel killed a process of the container for want of memory (limit: {limit}; engine's flag)"
             if not folder.record.exists():
-                raise InfraError(f"trial {spec.folder}: {detail}", "give more with --memory, or start fewer --ranks")
+                raise InfraError(
+                    f"trial {spec.folder}: {detail}", "give more with --memory-limit, or start fewer --ranks"
+                )
             record = TrialRecord.from_json(json.loads(folder.record.read_text(encoding="utf-8")))
             write_json(folder.record, replace(record, ending=Ending.OUT_OF_MEMORY, detail=detail).to_json())
         elif code != 0:

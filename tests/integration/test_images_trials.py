@@ -67,7 +67,7 @@ def test_a_fault_shows_in_a_container_as_it_does_without(
 
 
 def test_want_of_memory_is_told_from_a_crash(contained: InContainers, docker_client: docker.DockerClient) -> None:
-    done = contained.run("9010.1", "--memory", "700m")
+    done = contained.run("9010.1", "--memory-limit", "700m")
     fault = verdict(done)
     assert (done.code, fault["verdict"]) == (4, "INFRA_ERROR")
     assert "want of memory (limit: 700m; engine's flag)" in fault["why"]
@@ -79,7 +79,7 @@ def test_want_of_memory_is_told_from_a_crash(contained: InContainers, docker_cli
 
 
 def test_a_crash_stays_a_crash_under_a_limit_of_memory(contained: InContainers) -> None:
-    done = contained.run("9010.2", "--memory", "2g", "--cpus", "1.5")
+    done = contained.run("9010.2", "--memory-limit", "2g", "--cpus", "1.5")
     fault = verdict(done)
     assert (done.code, fault["verdict"]) == (0, "REPRODUCED")
     assert "signal 11 (SIGSEGV), in body" in fault["why"]
