@@ -16,7 +16,7 @@ import numpy as np
 import fixes
 
 # Short windows in many pairs: on a machine that others use too, the ratio of neighbours is what stays comparable.
-BLOCKS, STEPS = 100, 1
+BLOCKS, STEPS = 40, 1
 UNITS, TWO_OUTPUTS, OTHERS = 122, 60, 11
 
 

@@ -16,7 +16,7 @@ from repro.judge.intervals import centre_interval
 from repro.model import GrowthOracle
 
 HERE = Path(__file__).resolve().parent
-SIZES = ((8, 2), (512, 128))
+SIZES = ((8, 2), (256, 64))
 ORACLES = (
     GrowthOracle("malloc_in_use", "B/step", floor=4, planted=64),
     # A planted leak of malloc's is none of Python's allocator, so only the size of the difference is told.
