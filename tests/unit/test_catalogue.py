@@ -99,6 +99,13 @@ MISTAKES: dict[str, tuple[str, str, int, str, str]] = {
         "faults.0.cases.0.oracle",
         "growth cannot be judged in a fault whose oracle is exception",
     ),
+    "an ablation of a case that is not there": (
+        "    prefer: [cpu]",
+        "    prefer: [cpu]\n    ablation: {cases: [gone]}",
+        9,
+        "faults.0.ablation.cases.0",
+        "there is no unfixed case gone; there are shape",
+    ),
     "key given twice": ("    prefer: [cpu]", "    prefer: [cpu]\n    prefer: [sim]", 9, "prefer", "given twice"),
     "not YAML": ("faults:", "faults: [", 6, "not YAML", ""),
     "a tab": ("    title: Shapes", "\ttitle: Shapes", 7, "not YAML", "cannot start any token"),

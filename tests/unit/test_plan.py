@@ -98,3 +98,12 @@ def test_what_cannot_be_run_is_said(options: Options, error: type[ReproError], w
 def test_no_tier_at_all() -> None:
     with pytest.raises(UnsupportedError, match="repro doctor"):
         specs(Options(), ())
+
+
+def test_a_case_may_name_its_mends() -> None:
+    both = replace(MATRIX, id="301.6", cases=(replace(MATRIX.cases[0], mends=("301.2",)), *MATRIX.cases[1:]))
+    issue = replace(ISSUE, number=301, faults=(both,))
+    (item,) = plan(issue, Options(arms=(Arm.FIXED,)), EVERY)
+    assert [spec.fixes for spec in item.trials] == ["301.2"]
+    (item,) = plan(replace(issue, faults=(replace(both, cases=MATRIX.cases),)), Options(arms=(Arm.FIXED,)), EVERY)
+    assert [spec.fixes for spec in item.trials] == ["301.1,301.2,301.3"]

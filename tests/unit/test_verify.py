@@ -152,3 +152,20 @@ def test_growth_is_fixed_at_the_level_of_the_clean_control(
     ]
     found = judge_mend(of, Tier.CPU, trials)
     assert (found.verdict, words in found.why) == (expected, True), found
+
+
+def test_every_measured_case_must_have_grown_unfixed() -> None:
+    shape = replace(case("shape", Arm.UNFIXED), series={"case": "a"})
+    of = fault(BYTES, shape, replace(shape, name="second"))
+
+    def run(name: str, size: float, arm: Arm) -> TrialEvidence:
+        evidence = {0: replace(told(0), windows=tuple(made(20, constant(size))))}
+        fixes = FAULT if arm is Arm.FIXED else "none"
+        return trial(rank(0), evidence=evidence, arm=arm, fixes=fixes, case=name)
+
+    fixed = [run(name, 0.0, Arm.FIXED) for name in ("shape", "second")]
+    unfixed = [run("shape", 104.0, Arm.UNFIXED)]
+    found = judge_mend(of, Tier.CPU, [*unfixed, run("second", 0.0, Arm.UNFIXED), *fixed])
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "case second did not show the fault" in found.why
+    assert judge_mend(of, Tier.CPU, [*unfixed, run("second", 104.0, Arm.UNFIXED), *fixed]).verdict is Verdict.FIXED
