@@ -53,9 +53,14 @@ class Tree:
         if not self.has(path):
             raise misfit(fault, path, "the file", "found nothing")
         try:
-            return cst.parse_module(self.changed.get(path) or (self._root / path).read_bytes())
+            module = cst.parse_module(self.changed.get(path) or (self._root / path).read_bytes())
         except cst.ParserSyntaxError as error:
             raise misfit(fault, path, "Python", f"line {error.raw_line}: {error.message}") from error
+        except (UnicodeDecodeError, SyntaxError) as error:
+            raise misfit(fault, path, "text in UTF-8", f"found other bytes: {error}") from error
+        if module.encoding.lower() not in ("utf-8", "utf8", "ascii"):
+            raise misfit(fault, path, "text in UTF-8", f"found {module.encoding}")
+        return module
 
     def put(self, path: str, module: cst.Module | str) -> None:
         """Replace or add a file."""

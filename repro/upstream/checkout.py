@@ -79,8 +79,13 @@ def open_checkout(asked: Path | None, option: str = "--upstream") -> Checkout | 
 
 
 def _git_state(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Commit and changed paths; nothing where the folder is not the top of a git checkout."""
-    if git(path, "rev-parse", "--show-toplevel", fails_with="").strip() != str(path):
+    """Commit and changed paths; nothing where the folder is not the top of a git checkout.
+
+    Raises:
+        InfraError: git refuses to look at it, because it belongs to another user, for example.
+    """
+    # A folder inside another project's checkout is none of its own; one that git refuses to look at is told.
+    if not (path / ".git").exists():
         return "", ()
     said = git(path, "status", "--porcelain", "-z", "--no-renames")
     return git(path, "rev-parse", "HEAD").strip(), tuple(entry[3:] for entry in said.split("\0") if entry)

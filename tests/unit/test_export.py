@@ -252,6 +252,15 @@ def test_a_patch_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         export(134, "134.2", opened(folder), tmp_path / "no" / "out.patch")
 
 
+@pytest.mark.parametrize("source", [b"# coding: latin-1\nname = '\xe9'\n", b"name = '\xe9'\n"])
+def test_a_file_that_is_not_utf_8_is_refused(source: bytes, tmp_path: Path) -> None:
+    file = tmp_path / FOLDER / "param.py"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(source)
+    with pytest.raises(MisfitError, match=r"param\.py: it expects text in UTF-8 there, found"):
+        Tree(tmp_path).module(f"{FOLDER}/param.py", "134.2")
+
+
 def test_line_ends_and_neighbours_stay(tmp_path: Path) -> None:
     folder = committed("later", tmp_path / "it")
     path = folder / FOLDER / "param.py"

@@ -12,7 +12,7 @@ from made import ERROR, case, fault
 
 from repro import cli
 from repro.catalogue import find, parse
-from repro.errors import UnsupportedError, UsageError
+from repro.errors import InfraError, UnsupportedError, UsageError
 from repro.model import Arm, Issue, Subject, Tier, Upstream
 from repro.plan import Options, plan
 from repro.upstream import versions
@@ -49,6 +49,14 @@ def test_a_folder_that_is_no_checkout_has_no_commit(tmp_path: Path) -> None:
     (inner / "__init__.py").touch()
     found = opened(inner.parent)
     assert (found.commit, found.changed, found.label) == ("", (), "no git commit")
+
+
+def test_a_checkout_that_git_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = committed("older", tmp_path / "it")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    with pytest.raises(InfraError, match="dubious ownership"):
+        opened(folder)
 
 
 def test_who_names_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
