@@ -25,6 +25,7 @@ from repro.model import (
     Launcher,
     Matrix,
     MatrixColumn,
+    MatrixOnUpstream,
     MatrixRow,
     NumericOracle,
     Oracle,
@@ -227,7 +228,12 @@ def _matrix(data: Mapping[str, Any], marks: Marks, folder: Path | None, faults: 
         rows.append(MatrixRow(row["name"], topology, tuple(row["reported"])))
     tiers = tuple(Tier(tier) for tier in data["tiers"])
     timeout_s = data.get("timeout_s", Case.timeout_s)
-    return Matrix(tiers, data["program"], timeout_s, tuple(columns), tuple(rows), data["says"])
+    upstream = None
+    if "upstream" in data:
+        more = data["upstream"]
+        _check_program(more["program"], ("matrix", "upstream"), marks, folder)
+        upstream = MatrixOnUpstream(tuple(Tier(tier) for tier in more["tiers"]), more["program"], more["says"])
+    return Matrix(tiers, data["program"], timeout_s, tuple(columns), tuple(rows), data["says"], upstream)
 
 
 def _check_program(name: str, steps: tuple[Step, ...], marks: Marks, folder: Path | None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
 from repro.errors import UnsupportedError, UsageError
 from repro.evidence.types import TrialEvidence
@@ -44,19 +45,36 @@ class Cell:
         return None if self.shows is None else self.shows is self.reported
 
 
-def matrix_of(issue: Issue) -> Matrix:
-    """The issue's table.
+def matrix_of(issue: Issue, subject: Subject = Subject.DISTILLED) -> Matrix:
+    """The issue's table; for the real library, the columns that it answers.
 
     Raises:
-        UsageError: The report has none.
+        UsageError: The report has none, or none for this subject.
     """
     if issue.matrix is None:
         raise UsageError(f"report {issue.number} has no table of topologies", "see `repro list`")
-    return issue.matrix
+    if subject is Subject.DISTILLED:
+        return issue.matrix
+    return _on_upstream(issue.number, issue.matrix)
+
+
+def _on_upstream(number: int, matrix: Matrix) -> Matrix:
+    how = matrix.upstream
+    asked = [column.upstream is not None for column in matrix.columns]
+    if how is None or not any(asked):
+        raise UsageError(f"the table of report {number} is found on our own subject alone", "leave --upstream out")
+    columns = tuple(replace(column, args=column.upstream) for column in matrix.columns if column.upstream is not None)
+    rows = tuple(replace(row, reported=tuple(compress(row.reported, asked))) for row in matrix.rows)
+    return replace(matrix, tiers=how.tiers, program=how.program, says=how.says, columns=columns, rows=rows)
 
 
 def plan(
-    issue: Issue, asked: Tier | None, available: Sequence[Tier], ranks: Sequence[int], seed: int
+    issue: Issue,
+    asked: Tier | None,
+    available: Sequence[Tier],
+    ranks: Sequence[int],
+    seed: int,
+    subject: Subject = Subject.DISTILLED,
 ) -> list[FaultPlan]:
     """The trials of the table, one a cell.
 
@@ -66,19 +84,21 @@ def plan(
         available: The tiers of this machine, best first.
         ranks: Which ranks of the simulated world to start; empty for all.
         seed: Seed of the ranks.
+        subject: Whose code is run.
 
     Raises:
         UsageError: The report has no table.
         UnsupportedError: It can not be run on the tier asked for, or on this machine.
     """
-    matrix = matrix_of(issue)
+    matrix = matrix_of(issue, subject)
     able = [tier for tier in available if tier in matrix.tiers and asked in (None, tier)]
     if not able:
         wanted = f"tier {asked}" if asked else f"this machine ({', '.join(available)})"
         raise UnsupportedError(f"the table of report {issue.number} cannot be run on {wanted}", "see `repro doctor`")
     tier = next(each for each in (Tier.NPU, Tier.SIM, Tier.CPU) if each in able)
     faults = {fault.id: fault for fault in issue.faults}
-    return [_plan_column(matrix, column, faults[column.fault], tier, ranks, seed) for column in matrix.columns]
+    plans = [_plan_column(matrix, column, faults[column.fault], tier, ranks, seed) for column in matrix.columns]
+    return [replace(each, trials=tuple(replace(spec, subject=subject) for spec in each.trials)) for each in plans]
 
 
 def _plan_column(

@@ -130,7 +130,9 @@ def review_matrix(folder: Path) -> tuple[Issue, list[Cell]]:
     """
     found = _gather(folder)
     trials = {trial.record.spec.case: trial for trial in found.trials.values()}
-    return found.issue, matrix.judge(matrix.matrix_of(found.issue), trials, found.unread)
+    subject = Subject.UPSTREAM if found.record.get("upstream") else Subject.DISTILLED
+    table = matrix.matrix_of(found.issue, subject)
+    return replace(found.issue, matrix=table), matrix.judge(table, trials, found.unread)
 
 
 def review_ablation(folder: Path) -> ablation.Table:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from repro.commands.run import add_upstream, asked_how, prepare_wants, ranks_of, run_plans
+from repro.commands.run import add_upstream, asked_how, prepare_wants, ranks_of, run_plans, upstream_of
 from repro.engines import choice
-from repro.model import Tier
+from repro.model import Subject, Tier
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -29,14 +29,19 @@ def run(args: argparse.Namespace) -> int:
     """Run every cell, judge, print."""
     from repro import matrix
     from repro.catalogue import find
-    from repro.errors import UsageError
+    from repro.errors import UnsupportedError
 
-    if args.upstream is not None:
-        raise UsageError("--upstream: the table is found on our own subject alone", "`repro run 134 --upstream`")
     issue = find(args.issue)
+    upstream = upstream_of(args, issue)
+    subject = Subject.UPSTREAM if upstream else Subject.DISTILLED
     engine = choice.create(args)
-    plans = matrix.plan(issue, args.tier, engine.available_tiers(), args.ranks, seed=0)
-    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix", how=asked_how(args))
+    plans = matrix.plan(issue, args.tier, engine.available_tiers(), args.ranks, seed=0, subject=subject)
+    lacks = upstream["lacks"] if upstream else {}
+    if missing := [f"{item.fault.id}: {lacks[item.fault.id]}" for item in plans if item.fault.id in lacks]:
+        raise UnsupportedError("; ".join(missing))
+    folder = run_plans(
+        issue, plans, args.out, engine, keep_going=True, kind="matrix", how=asked_how(args), upstream=upstream
+    )
     return conclude(folder, as_json=args.json)
 
 

@@ -211,12 +211,26 @@ class Fault:
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """One question that a matrix asks of every topology: does this fault show in its program, run so?"""
+    """One question that a matrix asks of every topology: does this fault show in its program, run so?
+
+    Attributes:
+        upstream: The arguments of the program that runs the real library; None if it does not answer this question.
+    """
 
     name: str
     fault: str
     args: Mapping[str, Scalar]
     oracle: Oracle
+    upstream: Mapping[str, Scalar] | None = None
+
+
+@dataclass(frozen=True)
+class MatrixOnUpstream:
+    """How the table is found on the real library."""
+
+    tiers: tuple[Tier, ...]
+    program: str
+    says: str
 
 
 @dataclass(frozen=True)
@@ -238,6 +252,7 @@ class Matrix:
     columns: tuple[MatrixColumn, ...]
     rows: tuple[MatrixRow, ...]
     says: str
+    upstream: MatrixOnUpstream | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from checkouts import commit, committed, opened
 from made import ERROR, case, fault
 
-from repro import cli
+from repro import cli, matrix
 from repro.catalogue import find, parse
 from repro.errors import InfraError, UnsupportedError, UsageError
 from repro.model import Arm, Issue, Subject, Tier, Upstream
@@ -143,8 +143,20 @@ def test_a_version_with_nothing_to_show_is_unsupported(
     (folder / "hyper_parallel" / "more.py").touch()
     assert cli.main(arguments) == UsageError.exit_code
     assert "holds another run: its upstream differs" in capsys.readouterr().err
-    assert cli.main(["matrix", "134", "--upstream", str(folder)]) == UsageError.exit_code
-    assert "the table is found on our own subject alone" in capsys.readouterr().err
+    assert cli.main(["matrix", "219", "--upstream", str(folder)]) == UsageError.exit_code
+    assert "report 219 has no table of topologies" in capsys.readouterr().err
+
+
+def test_the_table_on_the_library_asks_what_the_library_answers() -> None:
+    issue = find(134)
+    (column,) = matrix.plan(issue, None, [Tier.SIM], (), 0, Subject.UPSTREAM)
+    assert column.fault.id == "134.1"
+    assert {(spec.subject, spec.program) for spec in column.trials} == {(Subject.UPSTREAM, "upstream_mesh.py")}
+    assert [row.reported for row in matrix.matrix_of(issue, Subject.UPSTREAM).rows] == [(True,)] * 3 + [(False,)]
+    assert issue.matrix is not None
+    bare = replace(issue, matrix=replace(issue.matrix, upstream=None))
+    with pytest.raises(UsageError, match="the table of report 134 is found on our own subject alone"):
+        matrix.plan(bare, None, [Tier.SIM], (), 0, Subject.UPSTREAM)
 
 
 def test_limits_are_the_subjects_own() -> None:
