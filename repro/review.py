@@ -13,9 +13,10 @@ from repro.evidence.layout import RunFolder, TrialFolder
 from repro.evidence.read import finished_trials, read_run_json, read_trial, tail
 from repro.evidence.types import TrialEvidence
 from repro.judge.fault import judge_fault
+from repro.judge.trial import Kind, judge_trial
 from repro.judge.verify import judge_mend
 from repro.matrix import Cell
-from repro.model import Arm, Fault, FaultVerdict, Issue, Subject, Tier, Verdict
+from repro.model import Arm, Fault, FaultVerdict, Issue, MatrixColumn, Subject, Tier, Topology, Verdict
 from repro.yaml_lines import read
 
 
@@ -133,6 +134,18 @@ def review_matrix(folder: Path) -> tuple[Issue, list[Cell]]:
     subject = Subject.UPSTREAM if found.record.get("upstream") else Subject.DISTILLED
     table = matrix.matrix_of(found.issue, subject)
     return replace(found.issue, matrix=table), matrix.judge(table, trials, found.unread)
+
+
+def review_cells(folder: Path, column: MatrixColumn) -> dict[Topology, bool | None]:
+    """Judge trials of one column of a table, whatever their topologies: shows, does not, or decides nothing.
+
+    Raises:
+        InfraError: The folder is no run, or its run.json is damaged.
+        UsageError: Its issue.yaml has a mistake.
+    """
+    shows = {Kind.HIT: True, Kind.MISS: False}
+    trials = _gather(folder).trials.values()
+    return {trial.record.spec.topology: shows.get(judge_trial(trial, column.oracle).kind) for trial in trials}
 
 
 def review_ablation(folder: Path) -> ablation.Table:

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from repro.commands import minimising
 from repro.commands.run import add_upstream, asked_how, prepare_wants, ranks_of, run_plans, upstream_of
 from repro.engines import choice
 from repro.model import Subject, Tier
+
+if TYPE_CHECKING:
+    from repro.model import Issue
+    from repro.plan import FaultPlan
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +26,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ranks", type=ranks_of, default=(), metavar="all|0,3", help="ranks of each simulated world")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder; an unfinished one is resumed")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    minimising.prepare_parser(parser)
     add_upstream(parser)
     prepare_wants(parser)
     choice.prepare_parser(parser)
@@ -39,10 +46,17 @@ def run(args: argparse.Namespace) -> int:
     lacks = upstream["lacks"] if upstream else {}
     if missing := [f"{item.fault.id}: {lacks[item.fault.id]}" for item in plans if item.fault.id in lacks]:
         raise UnsupportedError("; ".join(missing))
-    folder = run_plans(
-        issue, plans, args.out, engine, keep_going=True, kind="matrix", how=asked_how(args), upstream=upstream
-    )
-    return conclude(folder, as_json=args.json)
+    how = asked_how(args)
+    folder = run_plans(issue, plans, args.out, engine, keep_going=True, kind="matrix", how=how, upstream=upstream)
+    code = conclude(folder, as_json=args.json)
+    if args.minimise:
+
+        def smaller(table: Issue) -> list[FaultPlan]:
+            return matrix.plan(table, args.tier, engine.available_tiers(), args.ranks, seed=0, subject=subject)
+
+        found = minimising.of_matrix(folder, issue, engine, smaller, upstream)
+        minimising.tell(folder, found, as_json=args.json)
+    return code
 
 
 def conclude(folder: Path, *, as_json: bool) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.commands import minimising
 from repro.engines import choice
 from repro.model import Arm, Subject, Tier, Topology
 
@@ -30,6 +31,12 @@ LARGEST_SEED = 2**32 - 1
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``repro run``."""
+    minimising.prepare_parser(parser)
+    prepare_shared(parser)
+
+
+def prepare_shared(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ``repro verify`` has too."""
     parser.add_argument("issue", metavar="ISSUE[.FAULT]", help="such as 134 or 134.2")
     parser.add_argument(
         "--tier", type=Tier, choices=list(Tier), help="default: the best this machine has for each fault"
@@ -103,7 +110,10 @@ def run(args: argparse.Namespace) -> int:
     plans = plan(issue, options, engine.available_tiers())
     how = asked_how(args)
     folder = run_plans(issue, plans, args.out, engine, keep_going=args.keep_going, upstream=upstream, how=how)
-    return conclude(folder, as_json=args.json)
+    code = conclude(folder, as_json=args.json)
+    if args.minimise:
+        minimising.tell(folder, minimising.of_run(folder, issue, engine, options, upstream), as_json=args.json)
+    return code
 
 
 def prepare_wants(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from repro.model import Arm
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``repro run``; the arms are always both, with the controls."""
-    run_command.prepare_parser(parser)
+    run_command.prepare_shared(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -66,10 +66,26 @@ def records(cli: Cli) -> dict[str, dict[str, Any]]:
 
 
 def test_the_reports_table_over_four_hosts(hosts: Cluster, inventory: Path, cli: Cli) -> None:
+    """And the smallest topology of each problem, found on the same hosts."""
     require_sim()
-    command = ("matrix", "134", "--ranks", "0", "--hosts", str(inventory), "--json", "--out", str(cli.out))
+    command = (
+        "matrix",
+        "134",
+        "--ranks",
+        "0",
+        "--minimise",
+        "--hosts",
+        str(inventory),
+        "--json",
+        "--out",
+        str(cli.out),
+    )
     done = cli(*command, HYPER_REPRO_ISSUES="")
     assert done.code == 0, done
+    assert done.err.splitlines()[-2:] == [
+        "problem 1: the smallest is ep2 (world 2), of 8 run; not in single, dp2",
+        "problem 2: the smallest is ep2-fsdp2 (world 4), of 8 run; not in single, ep2, fsdp2, fsdp4",
+    ]
     found = records(cli)
     ran_on = {record["hosts"][0]["name"] for record in found.values()}
     assert (len(found), ran_on) == (8, {"h1", "h2", "h3", "h4"})
