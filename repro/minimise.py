@@ -1,4 +1,4 @@
-"""The smallest world and topology in which a fault still shows: what to try next, and what the answers come to. Pure."""
+"""The smallest world and topology in which a fault still shows: what to try next, and what it comes to. Pure."""
 
 from __future__ import annotations
 

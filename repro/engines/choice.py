@@ -33,6 +33,9 @@ def _ssh_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--host-timeout", type=seconds, metavar="SECONDS", help="for looking at one host, or for its command (60)"
     )
+    group.add_argument(
+        "--host-silence", type=seconds, default=30.0, metavar="SECONDS", help="a host that says nothing is lost (30)"
+    )
     group.add_argument("--run-timeout", type=seconds, metavar="SECONDS", help="for all trials together")
 
 

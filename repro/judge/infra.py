@@ -65,11 +65,11 @@ def trouble(trial: TrialEvidence) -> str:
     record = trial.record
     first = next((outcome for outcome in record.ranks if outcome.rank == record.first_failing), None)
     if record.ending is Ending.DEADLINE:
-        stuck = ", ".join(f"rank {o.rank} {o.phase}" for o in record.ranks if o.killed) or "the launcher"
+        stuck = ", ".join(f"{o.label} {o.phase}" for o in record.ranks if o.killed) or "the launcher"
         early = left_early(record)
-        before = f"; before it, rank {first.rank} failed {first.phase}: {first.reason}" if first else ""
+        before = f"; before it, {first.label} failed {first.phase}: {first.reason}" if first else ""
         if early and not first:
-            before = f"; before it, rank {early.rank} left with exit code 0 {early.phase}"
+            before = f"; before it, {early.label} left with exit code 0 {early.phase}"
         return f"{record.detail} with {stuck} still running{before}; see stderr.log for stacks"
     if record.ending is not Ending.COMPLETED:
         return f"{record.ending}: {record.detail}"
@@ -83,7 +83,7 @@ def trouble(trial: TrialEvidence) -> str:
         return f"rank {missing[0]} was never started: {_last_line(trial.launcher_tail) or 'see launcher.log'}"
     unexplained = [outcome for outcome in record.ranks if outcome.killed]
     if unexplained:
-        return f"rank {unexplained[0].rank} was ended although none had failed before it"
+        return f"{unexplained[0].label} was ended although none had failed before it"
     return ""
 
 
@@ -96,7 +96,7 @@ def left_early(record: TrialRecord) -> RankOutcome | None:
 
 def _trouble_of(trial: TrialEvidence, first: RankOutcome) -> str:
     if first.signal in SENT_FROM_OUTSIDE:
-        killed = f"rank {first.rank} was killed from outside by signal {first.signal}, {first.phase}"
+        killed = f"{first.label} was killed from outside by signal {first.signal}, {first.phase}"
         return f"{killed}; out of memory? see dmesg" if first.signal == SIGKILL else killed
     evidence = trial.ranks.get(first.rank)
     words = {"rank": "", "scheduler": trial.scheduler_tail}
@@ -105,9 +105,9 @@ def _trouble_of(trial: TrialEvidence, first: RankOutcome) -> str:
         words["rank"] = said
     for pattern in PATTERNS:
         if re.search(pattern.text, words[pattern.where]):
-            return f"rank {first.rank}: {pattern.reason}; {pattern.next_step}"
+            return f"{first.label}: {pattern.reason}; {pattern.next_step}"
     if first.phase is Phase.BEFORE_BODY and first.signal is None:
-        return f"rank {first.rank} did not reach its body: {first.reason}"
+        return f"{first.label} did not reach its body: {first.reason}"
     return ""
 
 

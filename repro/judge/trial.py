@@ -49,12 +49,12 @@ def judge_trial(trial: TrialEvidence, oracle: Oracle) -> Finding:
         return Finding(Kind.INFRA, stood_in_the_way, marks)
     first, early = _first_failing(trial, oracle), left_early(trial.record)
     if early is not None and (first is None or early.end < first.end):
-        return Finding(Kind.OTHER, f"rank {early.rank} left with exit code 0 {early.phase}, before its end", marks)
+        return Finding(Kind.OTHER, f"{early.label} left with exit code 0 {early.phase}, before its end", marks)
     if first is not None:
-        return Finding(Kind.OTHER, f"rank {first.rank} {first.phase}: {first.reason}", marks)
+        return Finding(Kind.OTHER, f"{first.label} {first.phase}: {first.reason}", marks)
     cut = [o for o in trial.record.ranks if o.killed and o.phase not in (Phase.BODY_DONE, Phase.FINALISING)]
     if cut:
-        return Finding(Kind.OTHER, f"rank {cut[0].rank} was ended {cut[0].phase} because another died", marks)
+        return Finding(Kind.OTHER, f"{cut[0].label} was ended {cut[0].phase} because another died", marks)
     wrong = [f"rank {rank}: {c['name']}" for rank, r in sorted(trial.ranks.items()) for c in _checks(r) if not c["ok"]]
     if wrong and not isinstance(oracle, CrashOracle):
         return Finding(Kind.OTHER, f"a check failed in another way than the fault would: {wrong[0]}", marks)
@@ -88,7 +88,7 @@ def _passed(trial: TrialEvidence) -> str:
     crashed = [outcome for outcome in trial.record.ranks if _died_after_its_body(outcome)]
     if not crashed:
         return "every rank passed its body and exited 0"
-    which = ", ".join(f"rank {outcome.rank} then died of {outcome.reason}, {outcome.phase}" for outcome in crashed)
+    which = ", ".join(f"{outcome.label} then died of {outcome.reason}, {outcome.phase}" for outcome in crashed)
     return f"every rank passed its body; {which}, which is another fault"
 
 
@@ -113,7 +113,7 @@ def _raised(trial: TrialEvidence, oracle: ExceptionOracle) -> str:
         return ""
     surfaced = next((frame for frame in reversed(error.frames) if frame[2] in oracle.frames), error.frames[-1])
     said = error.message.strip().splitlines()[0]
-    raised = f"rank {first.rank} {first.phase}: {error.type}: {said} (in {_place(surfaced)})"
+    raised = f"{first.label} {first.phase}: {error.type}: {said} (in {_place(surfaced)})"
     if not error.issued_at:
         return raised
     issue = next((frame for frame in reversed(error.issued_at) if "/probes/" not in frame[0]), error.issued_at[-1])
@@ -148,4 +148,4 @@ def _crashed(trial: TrialEvidence, oracle: CrashOracle) -> str:
     inside = " <- ".join(trial.ranks[first.rank].crashed_in[:FRAMES_TOLD]) if first.rank in trial.ranks else ""
     where = f", in {inside}" if inside else ""
     died = f"died of {first.reason}, {first.phase}{where}{job}"
-    return f"rank {first.rank} {'passed its body, then ' if passed else ''}{died}"
+    return f"{first.label} {'passed its body, then ' if passed else ''}{died}"

@@ -95,6 +95,11 @@ class RankOutcome:
     reason: str = ""
 
     @property
+    def label(self) -> str:
+        """Its name for a reader, with its host where that is another machine."""
+        return f"rank {self.rank}" if self.host == "local" else f"rank {self.rank} on {self.host}"
+
+    @property
     def failed(self) -> bool:
         """True if the rank ended badly by itself."""
         return not self.killed and (self.signal is not None or self.code != 0)

@@ -70,7 +70,7 @@ class Watch:
         ended = problem or "every rank exited 0"
         if record is not None and record.first_failing is not None:
             first = next(outcome for outcome in record.ranks if outcome.rank == record.first_failing)
-            ended = f"rank {first.rank} {first.phase}: {first.reason}"
+            ended = f"{first.label} {first.phase}: {first.reason}"
         elif record is not None and record.detail:
             ended = record.detail
         text = f"{self._done}/{self._total} {spec.folder} ({spec.tier}) {took:.1f} s: {ended}"

@@ -23,6 +23,7 @@ from pathlib import Path
 import keep
 import mends
 import psutil
+from fanout import fanout
 
 from repro import catalogue
 from repro.evidence.layout import TrialFolder
@@ -208,6 +209,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "detection": detection,
     "simulation": simulation,
     "mends": mended,
+    "hosts": lambda work: fanout(work, run),
 }
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,14 @@ import pytest
 from harness import GATE, MARKER, Cli, kill, until, verdict
 from hosts_cluster import Cluster, Host, cluster, lacking
 from sim_support import require_sim
+
+from repro.engines.ssh.connection import Limits, Remote
+from repro.engines.ssh.deadline import Deadline
+from repro.engines.ssh.part import Job, Run, carry_out
+from repro.engines.ssh.readiness import work_of
+from repro.engines.ssh.session import session
+from repro.hosts import inventory as inventories
+from repro.model import Arm, Launcher, Subject, Tier, Topology, TrialSpec
 
 pytestmark = pytest.mark.skipif(bool(lacking()), reason=lacking())
 
@@ -139,6 +148,68 @@ def test_another_host_takes_over_from_one_that_dies(hosts: Cluster, inventory: P
 
 
 @pytest.mark.usefixtures("inventory")
+def test_another_host_takes_over_from_one_that_hangs(hosts: Cluster, inventory: Path, cli: Cli) -> None:
+    fault = ("run", "9002.11", "--arm", "unfixed", "--json", "--host-silence", "5")
+    process = cli.start(*fault, *on(inventory, cli))
+    [name] = about_to(hosts, cli, "wait for gate")
+    hosts[name].freeze()
+    try:
+        until(lambda: len(about_to(hosts, cli, "wait for gate")) == 2, "another host's turn")
+    finally:
+        hosts[name].thaw()
+    cli.gate.touch()
+    done = cli.finish(process)
+    assert (done.code, verdict(done)["verdict"]) == (0, "REPRODUCED"), done
+    assert f"note: lost: host {name}: nothing was heard for 5 s while a trial ran" in done.err
+    assert cli.record("9002.11-case-0-unfixed-single")["hosts"][0]["name"] != name
+
+
+def test_the_runs_deadline_ends_trials_everywhere(inventory: Path, cli: Cli) -> None:
+    fault = ("run", "9002.16", "--arm", "unfixed", "--json", "--run-timeout", "15")
+    done = cli(*fault, *on(inventory, cli))
+    assert (done.code, done.out) == (4, "")
+    assert "trial 9002.16-case-0-unfixed-dp2: the run's deadline of 15 s passed; run again to finish" in done.last
+
+
+def test_a_finished_trial_that_was_not_fetched_is_not_run_again(inventory: Path, cli: Cli) -> None:
+    """As after a connection that was cut, or a controller that died, between a trial's end and its evidence."""
+    spec = TrialSpec(
+        issue=9002,
+        fault="9002.1",
+        case="well",
+        arm=Arm.CLEAN,
+        tier=Tier.CPU,
+        subject=Subject.DISTILLED,
+        launcher=Launcher.PLAIN,
+        topology=Topology(),
+        program="misbehave.py",
+        args={"what": "behave"},
+        series={},
+        calls=0,
+        window=0,
+        calls_per_step=1,
+        index=0,
+        timeout_s=60.0,
+        collectives=False,
+        environment={},
+        seed=0,
+    )
+    case = Path(cli.environment["HYPER_REPRO_ISSUES"]) / "9002"
+    job = Job(spec, "run/trial", case, spec.program, (0,), 1)
+    remote = Remote(inventories.read(inventory).hosts[0], Limits())
+    with session(remote, "trial", job.request(work_of(remote.host)), Deadline()) as talk:
+        while "files" not in (message := talk.next()[0]):
+            if "want" in message:
+                talk.give_case(case, message["want"])
+    begun = time.time()
+    run = Run()
+    record = carry_out(remote, job, cli.out, Deadline(), run)
+    remote.close()
+    assert record.end < begun
+    assert (record.ranks[0].code, run.record) == (0, record)
+    assert (cli.out / "rank-0" / "stdout.log").read_text(encoding="utf-8") == "well\n"
+
+
 def test_a_full_disk_is_named_and_another_host_takes_over(hosts: Cluster, cli: Cli) -> None:
     small = hosts["h1"].folder / "small"
     small.mkdir()
@@ -166,7 +237,7 @@ def test_one_trial_across_hosts_under_msrun(hosts: Cluster, inventory: Path, cli
     done = cli("run", "9002.10", "--arm", "unfixed", "--json", "--nodes", "2", "--limit", "h1,h2", *on(inventory, cli))
     fault = verdict(done)
     assert (done.code, fault["verdict"]) == (0, "REPRODUCED"), done
-    assert "rank 1 passed its body, then died of signal 11 (SIGSEGV), finalising" in fault["why"]
+    assert "rank 1 on h2 passed its body, then died of signal 11 (SIGSEGV), finalising" in fault["why"]
     assert "note: host h2: its clock is +100" in done.err
     record = cli.record("9002.10-case-0-unfixed-dp2")
     assert [(host["name"], host["ranks"]) for host in record["hosts"]] == [("h1", [0]), ("h2", [1])]
@@ -184,7 +255,7 @@ def test_a_rank_that_fails_ends_the_trial_on_every_host(inventory: Path, cli: Cl
     done = cli("run", "9002.17", "--arm", "unfixed", "--json", "--nodes", "2", *on(inventory, cli))
     fault = verdict(done)
     assert (done.code, fault["verdict"]) == (0, "REPRODUCED"), done
-    assert fault["why"].startswith("rank 1 in body: ValueError: asked to raise")
+    assert fault["why"].startswith("rank 1 on h2 in body: ValueError: asked to raise")
     record = cli.record("9002.17-case-0-unfixed-dp2")
     assert (record["ending"], record["detail"]) == ("completed", "ended after the first failure")
     assert [(rank["code"], rank["killed"]) for rank in record["ranks"]] == [(None, True), (1, False)]

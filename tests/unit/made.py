@@ -53,7 +53,7 @@ def rank(number: int, code: int | None = 0, signal: int | None = None, **changes
     """How a rank ended; one that ended well unless told otherwise."""
     phase = Phase.FINALISING if code == 0 else Phase.IN_BODY
     reason = "" if code == 0 else f"signal {signal}" if signal else f"exit code {code}: it said so"
-    outcome = RankOutcome(number, "host", 1000 + number, 1.0, 2.0 + number, code, signal, phase, False, reason)
+    outcome = RankOutcome(number, "local", 1000 + number, 1.0, 2.0 + number, code, signal, phase, False, reason)
     return replace(outcome, **changes)
 
 

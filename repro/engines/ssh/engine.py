@@ -50,7 +50,7 @@ def create(args: argparse.Namespace) -> SshEngine:
         raise UsageError("--engine ssh: no hosts", "name them with --hosts inventory.yml")
     read = inventory.read(args.hosts)
     hosts = read.select(args.limit) if args.limit else read.hosts
-    limits = Limits(host_s=args.host_timeout, run_s=args.run_timeout)
+    limits = Limits(host_s=args.host_timeout, run_s=args.run_timeout, silence_s=args.host_silence)
     return SshEngine(hosts, limits, nodes=args.nodes, told=lambda line: print(line, file=sys.stderr))
 
 
