@@ -8,7 +8,7 @@ from pathlib import Path
 import fixes
 import repro
 
-KINDS = (".py", ".cc", ".c", ".h", ".txt", ".json")
+KINDS = (".py", ".cc", ".h")
 
 
 def source_digest() -> str:

@@ -202,7 +202,7 @@ def python_command(host: Host, *arguments: str) -> str:
     ``hyper_repro_python`` in the inventory names the interpreter of the virtual environment there, or, as a list, the
     words that start it in an image, such as ``[docker, run, --rm, -i, --network, host, IMAGE, python]``.
     """
-    words = host.variables.get("hyper_repro_python", "/opt/hyper-repro/.venv/bin/python")
+    words = host.variables.get("hyper_repro_python", "/opt/hyper-repro/bin/python")
     listed = [str(word) for word in words] if isinstance(words, list) else [str(words)]
     return "exec " + " ".join([*map(_quoted, listed), "-m", *map(shlex.quote, arguments)])
 

@@ -36,7 +36,8 @@ class Job:
         program: Which of them.
         places: Numbers of the places that it may use there.
         slots: How many unconnected ranks may run at a time.
-        wants: What is to be collected of it there.
+        node: The host's part of a trial across hosts.
+        wants: What is to be collected there.
     """
 
     spec: TrialSpec
