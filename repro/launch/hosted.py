@@ -92,7 +92,7 @@ def hand_over(link: Link, folder: Path, listed: list[Listed]) -> bool:
     """List the files, send those asked for, and tell whether the other side said that it has them all, checked."""
     link.send(files=[[entry.name, entry.size, entry.digest] for entry in listed])
     while True:
-        message, _ = link.next()
+        message = link.next()
         if "have" in message:
             return bool(message["have"])
         for name, offset in message.get("want", []):
@@ -160,7 +160,7 @@ def main(arguments: list[str]) -> int:
     mark, verb = arguments
     link = Link(mark)
     try:
-        request, _ = link.next()
+        request = link.next()
         link.silence_s = float(request.get("silence_s", link.silence_s))
         for _ in range(int(request.get("clocks", 0))):
             link.next()

@@ -60,7 +60,7 @@ class Link:
         with self._writing:
             self._sender.piece(data)
 
-    def next(self) -> tuple[Mapping[str, Any], bytes]:
+    def next(self) -> Mapping[str, Any]:
         """Wait for the next message that asks for something.
 
         Raises:
@@ -68,13 +68,13 @@ class Link:
         """
         while True:
             try:
-                message, data = self._receiver.next()
+                message = self._receiver.next()
             except Cut:
                 raise Gone from None
             if "beat" not in message:
-                return message, data
+                return message
 
-    def next_or_beat(self) -> tuple[Mapping[str, Any], bytes]:
+    def next_or_beat(self) -> Mapping[str, Any]:
         """The next message of any kind, without waiting for one that asks for something.
 
         Raises:
@@ -85,16 +85,18 @@ class Link:
         except Cut:
             raise Gone from None
 
-    def next_piece(self) -> bytes:
-        """Wait for the next piece of a file.
+    def next_piece(self) -> Iterator[bytes]:
+        """Wait for the next piece of a file and give it as it comes.
 
         Raises:
             Gone: The channel closed, or nothing was heard for too long.
         """
-        while True:
-            _, data = self.next()
-            if data:
-                return data
+        while not (size := self.next().get("piece", 0)):
+            continue
+        try:
+            yield from self._receiver.stream(size)
+        except Cut:
+            raise Gone from None
 
     def pending(self, wait_s: float) -> bool:
         """Wait a little, and tell whether something came.

@@ -129,7 +129,7 @@ class Trial:
 
     def _wait_for(self, word: str) -> None:
         while True:
-            message, _ = self._link.next()
+            message = self._link.next()
             if word in message:
                 return
             if "stop" in message:
@@ -180,7 +180,7 @@ class Trial:
                 beat = now + BEAT_S
                 self._link.send(beat=time.time())
             if self._link.pending(0.1):
-                message, _ = self._link.next_or_beat()
+                message = self._link.next_or_beat()
                 if "stop" in message:
                     process.terminate()
 

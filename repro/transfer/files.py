@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -100,12 +100,12 @@ class Incoming:
             asked.append((entry.name, here))
         return asked
 
-    def receive(self, asked: Mapping[str, int], next_piece: Callable[[], bytes]) -> int:
+    def receive(self, asked: Mapping[str, int], next_piece: Callable[[], Iterable[bytes]]) -> int:
         """Write the files asked for as they come, check each, and give it its name.
 
         Args:
             asked: Names with their offsets, as ``missing`` gave them; they come in the list's order.
-            next_piece: Gives the next piece.
+            next_piece: Gives the next piece, in as many parts as it comes in.
 
         Returns:
             How many bytes came.
@@ -127,13 +127,13 @@ class Incoming:
             with part.open("ab") as file:
                 left = entry.size - offset
                 while left > 0:
-                    data = next_piece()
-                    if len(data) > left:
-                        raise InfraError(f"{entry.name} is longer than was said", "it was still being written; again")
-                    file.write(data)
-                    digest.update(data)
-                    left -= len(data)
-                    came += len(data)
+                    for data in next_piece():
+                        if len(data) > left:
+                            raise InfraError(f"{entry.name} is longer than was said", "it was still being written")
+                        file.write(data)
+                        digest.update(data)
+                        left -= len(data)
+                        came += len(data)
             if digest.hexdigest() != entry.digest:
                 part.unlink()
                 raise InfraError(f"{entry.name} came with another digest than its host says", "run again to fetch it")

@@ -7,7 +7,7 @@ anew for every session.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 LINE_LIMIT = 64 << 20
@@ -59,8 +59,27 @@ class Receiver:
         """True if a whole line has come already."""
         return b"\n" in self._buffer
 
-    def next(self) -> tuple[Mapping[str, Any], bytes]:
-        """The next message, and the piece of a file that came with it.
+    def stream(self, size: int) -> Iterator[bytes]:
+        """The bytes of a piece as they come, without a copy of the whole.
+
+        Raises:
+            Cut: The channel ended.
+        """
+        while size > 0:
+            if self._buffer:
+                data = self._cut(min(size, len(self._buffer)))
+            else:
+                data = self._read()
+                if not data:
+                    raise Cut
+                if len(data) > size:
+                    self._buffer += data[size:]
+                    data = data[:size]
+            size -= len(data)
+            yield data
+
+    def next(self) -> Mapping[str, Any]:
+        """The next message; if it announces a piece of a file, ``stream`` must be read before the one after it.
 
         Raises:
             Cut: The channel ended.
@@ -79,7 +98,7 @@ class Receiver:
             size = message.get("piece", 0)
             if not isinstance(size, int) or not 0 <= size <= PIECE_BYTES:
                 raise ValueError(f"a piece of {size!r} bytes")
-            return message, self._exactly(size) if size else b""
+            return message
 
     def _line(self) -> bytes:
         searched = 0
@@ -89,11 +108,6 @@ class Receiver:
                 raise ValueError(f"a line of more than {LINE_LIMIT >> 20} MiB")
             self._more()
         return self._cut(end + 1)
-
-    def _exactly(self, size: int) -> bytes:
-        while len(self._buffer) < size:
-            self._more()
-        return self._cut(size)
 
     def _cut(self, size: int) -> bytes:
         taken = bytes(memoryview(self._buffer)[:size])

@@ -198,7 +198,7 @@ def test_a_finished_trial_that_was_not_fetched_is_not_run_again(inventory: Path,
     job = Job(spec, "run/trial", case, spec.program, (0,), 1)
     remote = Remote(inventories.read(inventory).hosts[0], Limits())
     with session(remote, "trial", job.request(work_of(remote.host)), Deadline()) as talk:
-        while "files" not in (message := talk.next()[0]):
+        while "files" not in (message := talk.next()):
             if "want" in message:
                 talk.give_case(case, message["want"])
     begun = time.time()
@@ -243,6 +243,8 @@ def test_one_trial_across_hosts_under_msrun(hosts: Cluster, inventory: Path, cli
     assert [(host["name"], host["ranks"]) for host in record["hosts"]] == [("h1", [0]), ("h2", [1])]
     assert abs(record["hosts"][1]["skew_s"] - 100) < 1
     assert (record["first_failing"], [rank["host"] for rank in record["ranks"]]) == (1, ["h1", "h2"])
+    # What was gathered on h2 came too.
+    assert (cli.trial("9002.10-case-0-unfixed-dp2") / "rank-1" / "backtrace.txt").stat().st_size > 0
     # By its own clock the rank on h2 ended 100 s later.
     assert record["start"] < record["ranks"][1]["end"] < record["end"] < record["start"] + 90
 

@@ -28,14 +28,10 @@ FIRST_PAUSE_S = 0.4
 KEEP_ALIVE_S = 15
 # How long sent bytes may stay unacknowledged before the kernel gives a connection up; its own default is 15 minutes.
 UNACKNOWLEDGED_MS = 30_000
-# paramiko's default of 2 MiB in flight and its first cipher, AES in counter mode, hold bulk transfers down.
-WINDOW_BYTES = 16 << 20
+# What a host may send ahead of what is read here. It bounds the memory: a hundred hosts that all send fill 100 MiB.
+WINDOW_BYTES = 1 << 20
+# paramiko's first choice, AES in counter mode with a separate digest, takes far longer a byte than AES-GCM does.
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
-# A new connection costs both ends arithmetic. More at a time than this only make each other late, so the next one
-# waits, but never longer than COURTESY_S: hosts that hang while connecting must not hold up the others.
-HANDSHAKES = 24
-COURTESY_S = 1.0
-_handshakes = threading.BoundedSemaphore(HANDSHAKES)
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,6 @@ class Remote:
 
     host: Host
     limits: Limits = field(default_factory=Limits)
-    config: Config = field(default_factory=Config)
     _connection: Connection | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,16 +115,12 @@ class Remote:
     def _connect(self, deadline: Deadline) -> Connection:
         if deadline.passed:
             raise HostError(self.name, Trouble.DEADLINE, f"{deadline.what} passed before it was connected to")
-        connection = _fabric(self.host, self.config, min(self.limits.connect_s, max(1.0, deadline.left)))
-        held = _handshakes.acquire(timeout=COURTESY_S)
+        connection = _fabric(self.host, min(self.limits.connect_s, max(1.0, deadline.left)))
         try:
             connection.open()
         except BaseException:
             _close(connection)
             raise
-        finally:
-            if held:
-                _handshakes.release()
         connection.transport.set_keepalive(KEEP_ALIVE_S)
         _notice_loss(connection.transport.sock)
         return connection
@@ -191,11 +182,6 @@ def _transport_of(connection: Connection) -> paramiko.Transport:
     return transport
 
 
-def shared_config() -> Config:
-    """Fabric's settings and the user's ssh_config, read once for all hosts of a run: reading takes 10 ms."""
-    return Config()
-
-
 def python_command(host: Host, *arguments: str) -> str:
     """The command line that runs a module of the project on the host.
 
@@ -211,11 +197,11 @@ def _quoted(word: str) -> str:
     return f'"$HOME"/{shlex.quote(word[2:])}' if word.startswith("~/") else shlex.quote(word)
 
 
-def _fabric(host: Host, config: Config, timeout_s: float) -> Connection:
+def _fabric(host: Host, timeout_s: float) -> Connection:
     made: Connection | None = None
     for hop in host.jump:
-        made = _one(_hop(hop, host), config, timeout_s, made)
-    return _one(host, config, timeout_s, made)
+        made = _one(_hop(hop, host), timeout_s, made)
+    return _one(host, timeout_s, made)
 
 
 def _hop(text: str, beyond: Host) -> Host:
@@ -225,7 +211,7 @@ def _hop(text: str, beyond: Host) -> Host:
     return replace(beyond, name=text, address=address, port=int(port or 22), user=user or beyond.user, jump=())
 
 
-def _one(host: Host, config: Config, timeout_s: float, gateway: Connection | None) -> Connection:
+def _one(host: Host, timeout_s: float, gateway: Connection | None) -> Connection:
     arguments: dict[str, Any] = {
         "banner_timeout": timeout_s,
         "auth_timeout": timeout_s,
@@ -239,7 +225,8 @@ def _one(host: Host, config: Config, timeout_s: float, gateway: Connection | Non
         host.address,
         user=host.user,
         port=host.port,
-        config=config,
+        # One each: a connection changes its settings while it is made, which other threads would see.
+        config=Config(),
         gateway=gateway,
         connect_timeout=math.ceil(timeout_s),
         connect_kwargs=arguments,

@@ -12,7 +12,7 @@ from typing import Any
 import paramiko
 
 from repro.engines.ssh import trouble
-from repro.engines.ssh.connection import Limits, Remote, python_command, shared_config
+from repro.engines.ssh.connection import Limits, Remote, python_command
 from repro.engines.ssh.deadline import Deadline
 from repro.engines.ssh.pool import WIDTH, Pool
 from repro.engines.ssh.trouble import HostError, Trouble
@@ -146,12 +146,11 @@ def _on_each(
     hosts: Sequence[Host], limits: Limits, told: Callable[[HostResult], None], work: _Work
 ) -> list[HostResult]:
     whole_run = Deadline.after(limits.run_s, "the run's deadline")
-    config = shared_config()
     first: dict[object, str] = {}
     for host in hosts:
         first.setdefault(host.target, host.name)
     distinct = [host for host in hosts if first[host.target] == host.name]
-    jobs = [_Job(Remote(host, limits, config), limits, whole_run, work) for host in distinct]
+    jobs = [_Job(Remote(host, limits), limits, whole_run, work) for host in distinct]
     # A host's own time begins with its turn, so the pool can wait for the run's deadline alone. Each job cuts itself
     # at its own deadline by closing its connection, whatever it waits for.
     waves = -(-len(jobs) // WIDTH)

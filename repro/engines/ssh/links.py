@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from repro.engines.ssh.connection import Limits, Remote, shared_config
+from repro.engines.ssh.connection import Limits, Remote
 from repro.hosts.inventory import Host
 
 # sshd's own MaxSessions is 10.
@@ -19,7 +19,6 @@ class Links:
     def __init__(self, host: Host, limits: Limits) -> None:
         self._host = host
         self._limits = limits
-        self._config = shared_config()
         self._open: dict[Remote, int] = {}
         self._lock = threading.Lock()
 
@@ -28,7 +27,7 @@ class Links:
         """A connection with room for a session; after an error it is not used again."""
         with self._lock:
             free = [remote for remote, sessions in self._open.items() if sessions < SESSIONS]
-            remote = free[0] if free else Remote(self._host, self._limits, self._config)
+            remote = free[0] if free else Remote(self._host, self._limits)
             self._open[remote] = self._open.get(remote, 0) + 1
         try:
             yield remote

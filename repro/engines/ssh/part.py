@@ -118,7 +118,7 @@ def carry_out(
         run.clock = talk.clock
         offered: Sequence[Sequence[Any]] | None = None
         while offered is None:
-            message, _ = talk.next()
+            message = talk.next()
             if "want" in message:
                 talk.give_case(job.case, message["want"])
             elif "files" in message:

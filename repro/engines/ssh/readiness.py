@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from repro import host as own
-from repro.engines.ssh.connection import Limits, Remote, shared_config
+from repro.engines.ssh.connection import Limits, Remote
 from repro.engines.ssh.deadline import Deadline
 from repro.engines.ssh.pool import Pool
 from repro.engines.ssh.session import Clock, session
@@ -63,10 +63,9 @@ def look(hosts: Sequence[Host], limits: Limits, whole_run: Deadline) -> tuple[li
         whole_run: The run's deadline.
     """
     packages, source = own.package_versions(), source_digest()
-    config = shared_config()
 
     def one(host: Host) -> Ready | Refused:
-        remote = Remote(host, limits, config)
+        remote = Remote(host, limits)
         deadline = whole_run.sooner(Deadline.after(limits.host_s or PROBE_S, "the host's deadline"))
         try:
             with session(remote, "probe", {"work": work_of(host)}, deadline) as talk:

@@ -70,7 +70,7 @@ class Session:
         """Ask the host to end its trial; safe from any thread."""
         self._stop_asked.set()
 
-    def next(self) -> tuple[Mapping[str, Any], bytes]:
+    def next(self) -> Mapping[str, Any]:
         """The next message that is not a beat.
 
         Raises:
@@ -78,7 +78,7 @@ class Session:
         """
         while True:
             try:
-                message, data = self._receiver.next()
+                message = self._receiver.next()
             except Cut as cut:
                 raise self._ended(str(cut)) from None
             except ValueError as error:
@@ -88,7 +88,7 @@ class Session:
             if "error" in message:
                 raise self._told(message)
             if "beat" not in message:
-                return message, data
+                return message
 
     def expect(self, word: str) -> Any:
         """The value of the next message's ``word``.
@@ -96,7 +96,7 @@ class Session:
         Raises:
             HostError: As ``next``, or another message came.
         """
-        message, _ = self.next()
+        message = self.next()
         if word not in message:
             raise HostError(self._remote.name, Trouble.VERSIONS, f"it said {sorted(message)}, not {word}")
         return message[word]
@@ -138,11 +138,13 @@ class Session:
         self.send(have=True)
         return came
 
-    def _piece(self) -> bytes:
-        while True:
-            _, data = self.next()
-            if data:
-                return data
+    def _piece(self) -> Iterator[bytes]:
+        while not (size := self.next().get("piece", 0)):
+            continue
+        try:
+            yield from self._receiver.stream(size)
+        except Cut as cut:
+            raise self._ended(str(cut)) from None
 
     def _read(self) -> bytes:
         while True:
