@@ -137,6 +137,25 @@ def test_a_host_that_dies(hosts: Cluster, tmp_path: Path, spoiled: Host) -> None
     assert (kind, "(2 attempts): Connection refused" in line) == (Trouble.UNREACHABLE, True)
 
 
+def test_a_host_that_is_cut_off_without_a_word(hosts: Cluster, tmp_path: Path, spoiled: Host) -> None:
+    """No deadline is needed: what is sent now and then stays unacknowledged."""
+    marked = tmp_path / "begun"
+
+    def cut_off() -> None:
+        while not marked.exists():
+            threading.Event().wait(0.02)
+        spoiled.run("ip", "link", "set", "eth0", "down")
+
+    cutter = threading.Thread(target=cut_off)
+    cutter.start()
+    limits = Limits(keep_alive_s=1, unacknowledged_s=2)
+    command = f"echo begun; [ $(hostname) = h2 ] && touch {marked} && sleep 600; true"
+    result = only(run(hosts, tmp_path, command, limits), "h2")
+    cutter.join()
+    spoiled.run("ip", "link", "set", "eth0", "up")
+    assert (trouble(result)[0], result.out) == (Trouble.CLOSED, "begun\n")
+
+
 def test_output_without_end_fills_no_memory(hosts: Cluster, tmp_path: Path) -> None:
     results = run(hosts, tmp_path, "head -c 3000000 /dev/zero | tr '\\0' x")
     for result in results.values():

@@ -25,9 +25,6 @@ from repro.hosts.inventory import Host
 CONNECT_S = 10.0
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.4
-KEEP_ALIVE_S = 15
-# How long sent bytes may stay unacknowledged before the kernel gives a connection up; its own default is 15 minutes.
-UNACKNOWLEDGED_MS = 30_000
 # What a host may send ahead of what is read here. It bounds the memory: a hundred hosts that all send fill 100 MiB.
 WINDOW_BYTES = 1 << 20
 # paramiko's first choice, AES in counter mode with a separate digest, takes far longer a byte than AES-GCM does.
@@ -41,6 +38,9 @@ class Limits:
     Attributes:
         connect_s: Seconds for one attempt at connecting.
         attempts: How often connecting is tried; nothing else is ever tried again by itself.
+        keep_alive_s: Seconds without traffic after which something is sent, so that a lost host or network shows.
+        unacknowledged_s: Seconds for which sent bytes may stay unacknowledged before the kernel gives the connection
+            up; its own default is 15 minutes.
         silence_s: Seconds for which a host may say nothing while it runs a trial.
         host_s: Seconds for all that is asked of one host, trials aside; None for no limit.
         run_s: Seconds for the whole run; None for no limit.
@@ -48,6 +48,8 @@ class Limits:
 
     connect_s: float = CONNECT_S
     attempts: int = ATTEMPTS
+    keep_alive_s: int = 15
+    unacknowledged_s: float = 30.0
     silence_s: float = 30.0
     host_s: float | None = None
     run_s: float | None = None
@@ -89,6 +91,9 @@ class Remote:
         Raises:
             HostError: It cannot be reached, its key is not the known one, or it does not let us in.
         """
+        if self.host.local:
+            message = "ansible_connection is local, which is no host to reach over SSH"
+            raise HostError(self.name, Trouble.NOT_READY, message, "run there without --hosts, or take it out")
         with self._lock:
             if self._connection is not None and self._connection.is_connected:
                 return _transport_of(self._connection)
@@ -121,8 +126,8 @@ class Remote:
         except BaseException:
             _close(connection)
             raise
-        connection.transport.set_keepalive(KEEP_ALIVE_S)
-        _notice_loss(connection.transport.sock)
+        connection.transport.set_keepalive(self.limits.keep_alive_s)
+        _notice_loss(connection.transport.sock, self.limits.unacknowledged_s)
         return connection
 
     @contextmanager
@@ -200,18 +205,25 @@ def _quoted(word: str) -> str:
 def _fabric(host: Host, timeout_s: float) -> Connection:
     made: Connection | None = None
     for hop in host.jump:
-        made = _one(_hop(hop, host), timeout_s, made)
-    return _one(host, timeout_s, made)
+        made = _one(_hop(hop, host), _port_of(hop), timeout_s, made)
+    named = any(key in host.variables for key in ("ansible_port", "ansible_ssh_port"))
+    return _one(host, host.port if named else None, timeout_s, made)
 
 
 def _hop(text: str, beyond: Host) -> Host:
     """A jump host, written ``[user@]host[:port]``; it is logged in to with the key of the host behind it."""
     user, _, rest = text.rpartition("@")
-    address, _, port = rest.rpartition(":") if rest.rpartition(":")[2].isdigit() else (rest, "", "")
-    return replace(beyond, name=text, address=address, port=int(port or 22), user=user or beyond.user, jump=())
+    address = rest.rpartition(":")[0] if _port_of(rest) else rest
+    return replace(beyond, name=text, address=address, user=user or beyond.user, jump=())
 
 
-def _one(host: Host, timeout_s: float, gateway: Connection | None) -> Connection:
+def _port_of(hop: str) -> int | None:
+    """The port that is written; None leaves it to ssh_config, as everywhere."""
+    port = hop.rpartition(":")[2]
+    return int(port) if ":" in hop and port.isdigit() else None
+
+
+def _one(host: Host, port: int | None, timeout_s: float, gateway: Connection | None) -> Connection:
     arguments: dict[str, Any] = {
         "banner_timeout": timeout_s,
         "auth_timeout": timeout_s,
@@ -224,7 +236,7 @@ def _one(host: Host, timeout_s: float, gateway: Connection | None) -> Connection
     connection = Connection(
         host.address,
         user=host.user,
-        port=host.port,
+        port=port,
         # One each: a connection changes its settings while it is made, which other threads would see.
         config=Config(),
         gateway=gateway,
@@ -260,9 +272,9 @@ def _transport(sock: Any, **options: Any) -> paramiko.Transport:
     return transport
 
 
-def _notice_loss(sock: Any) -> None:
-    if isinstance(sock, socket.socket):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+def _notice_loss(sock: Any, seconds: float) -> None:
+    if isinstance(sock, socket.socket):  # and no channel through a jump host
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
 
 
 def _close(connection: Connection) -> None:

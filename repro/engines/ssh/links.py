@@ -33,7 +33,9 @@ class Links:
             yield remote
         except BaseException:
             with self._lock:
-                self._open.pop(remote, None)
+                sessions = self._open.pop(remote, 1)
+            if sessions <= 1:
+                remote.close()
             raise
         with self._lock:
             if remote in self._open:
