@@ -77,8 +77,8 @@ def copy_folder(source: Path, target: Path) -> None:
     """
     incoming = Incoming(target, list_folder(source, lambda _: True))
     asked = incoming.missing()
-    stream = (data for name, offset in asked for data in pieces(source, name, offset))
-    incoming.receive(dict(asked), lambda: next(stream, b""))
+    stream = ([data] for name, offset in asked for data in pieces(source, name, offset))
+    incoming.receive(dict(asked), lambda: next(stream, []))
 
 
 def from_hosts(hosts: Sequence[Host], run: RunFolder, limits: Limits) -> Iterator[Gathered]:

@@ -127,6 +127,7 @@ class Incoming:
             with part.open("ab") as file:
                 left = entry.size - offset
                 while left > 0:
+                    before = left
                     for data in next_piece():
                         if len(data) > left:
                             raise InfraError(f"{entry.name} is longer than was said", "it was still being written")
@@ -134,6 +135,10 @@ class Incoming:
                         digest.update(data)
                         left -= len(data)
                         came += len(data)
+                    if left == before:
+                        raise InfraError(
+                            f"{entry.name} is shorter than was said", "it was cut while it was read; again"
+                        )
             if digest.hexdigest() != entry.digest:
                 part.unlink()
                 raise InfraError(f"{entry.name} came with another digest than its host says", "run again to fetch it")

@@ -104,5 +104,7 @@ def test_a_file_that_is_not_what_was_listed_is_not_taken(source: Path, tmp_path:
         incoming.receive(dict(asked), sent(source, asked).__next__)
     assert not (tmp_path / "here" / "rank-0" / "stdout.log").exists()
     shutil.rmtree(source)
+    with pytest.raises(InfraError, match="shorter than was said"):
+        incoming.receive({"rank-0/stdout.log": 0}, list)
     with pytest.raises(InfraError, match="longer than was said"):
         incoming.receive({"rank-0/stdout.log": 0}, lambda: [b"x" * 10_001])
