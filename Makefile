@@ -9,9 +9,12 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := $(VENV)/bin
 ISSUE ?=
+CHIP ?=
+TARGET ?= sim
+WHEELS ?=
 ARGS ?=
 
-.PHONY: help setup sim repro verify test lint bench lock clean
+.PHONY: help setup sim repro verify test lint bench lock images image-sim image-ascend bundle clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-28s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,10 +55,11 @@ verify: $(VENV)/.ready sim ## Run a report without and with its mends and judge 
 test: $(VENV)/.dev sim ## Pass the tests: unit tests, then the real MindSpore, msrun and simulated Ascend
 	@$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.dev ## ruff, mypy --strict, yamllint, ansible-lint (production)
+lint: $(VENV)/.dev ## ruff, mypy --strict, hadolint, yamllint, ansible-lint (production)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/hadolint images/Dockerfile tests/data/cann-base/Dockerfile
 	@$(BIN)/yamllint --strict playbooks .ansible-lint .yamllint
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/ansible-lint -q playbooks
 
@@ -67,6 +71,21 @@ lock: $(VENV)/.dev ## Pin the newest allowed packages with hashes, for Python 3.
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --constraint requirements.lock \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
+
+	@for name in requirements requirements-ascend requirements-tools; do \
+		$(BIN)/uv pip compile images/$$name.in --constraint requirements.lock --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file images/$$name.lock; done
+
+images: image-sim image-ascend ## Build both container images; CHIP=910b or a3 for the second, ARGS=options
+
+image-sim: $(VENV)/.ready ## Build the image that needs no NPU: hyper-repro:sim
+	@$(BIN)/repro image sim $(ARGS)
+
+image-ascend: $(VENV)/.ready ## Build the image for an Ascend host on a CANN image: CHIP=910b or a3
+	@$(BIN)/repro image ascend --chip "$(CHIP)" $(ARGS)
+
+bundle: $(VENV)/.ready ## Write one archive for a site without a network: TARGET=sim, or TARGET=ascend CHIP=910b, WHEELS=folder
+	@$(BIN)/python -m repro.images.make_archive $(TARGET) $(if $(CHIP),--chip "$(CHIP)") $(if $(WHEELS),--wheels "$(WHEELS)") $(ARGS)
 
 clean: ## Remove caches and the virtual environment; evidence under runs/ stays
 	@rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache *.egg-info

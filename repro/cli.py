@@ -34,6 +34,7 @@ VERBS = (
     "bundle",
     "image",
     "docker-args",
+    "bundle-verify",
 )
 
 
