@@ -25,6 +25,7 @@ import mends
 import psutil
 from fanout import fanout
 
+import images
 from repro import catalogue
 from repro.evidence.layout import TrialFolder
 from repro.evidence.read import read_events, read_windows
@@ -210,6 +211,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "simulation": simulation,
     "mends": mended,
     "hosts": lambda work: fanout(work, run),
+    "images": images.images,
 }
 
 

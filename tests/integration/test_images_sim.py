@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
+from docker_engine import build_arguments
 from harness import REPOSITORY
 
+from repro.images.build import stage_library
 from repro.sim.build import build
 
 GOAL_BYTES = 1_300_000_000
@@ -144,6 +147,55 @@ def test_what_was_left_out_is_listed_with_reasons_and_the_rest_in_a_bill_of_mate
     held = {item["name"]: item["version"] for item in bill["components"]}
     assert (bill["bomFormat"], held["mindspore"], held["numpy"]) == ("CycloneDX", "2.10.0", "1.26.4")
     assert "libc6" in image("cat", "/opt/hyper-repro-sbom/system.txt").stdout
+
+
+def test_a_library_comes_in_unmodified_and_is_found(
+    image: Image, docker_host: str, docker_client: docker.DockerClient, tmp_path: Path
+) -> None:
+    package = tmp_path / "library" / "hyper_parallel"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("# made up: 形状\nNAME = 'made up'\n", encoding="utf-8")
+    tag = "hyper-repro:with-library"
+    options = ["--hyper-parallel", str(package.parent), "--tag", tag, *build_arguments(docker_client)]
+    command = [sys.executable, "-m", "repro.cli", "image", "sim", *options]
+    try:
+        subprocess.run(
+            command, env={**os.environ, "DOCKER_HOST": docker_host}, cwd=REPOSITORY, check=True, capture_output=True
+        )
+    finally:
+        stage_library("", REPOSITORY / "images" / "context" / "hyper-parallel")
+    assert docker_client.images.get(tag).labels["hyper-repro.hyper-parallel"] == "no git commit"
+    program = "import hyper_parallel as h; print(h.NAME, h.__file__)"
+    said = Image(tag, docker_host)("python", "-c", program).stdout
+    assert said == "made up /opt/hyper-parallel/hyper_parallel/__init__.py\n"
+    kept = Image(tag, docker_host)("cat", "/opt/hyper-parallel/hyper_parallel/__init__.py").stdout
+    assert kept == (package / "__init__.py").read_text(encoding="utf-8")
+    assert "ModuleNotFoundError" in image("python", "-c", program).stderr
+
+
+def test_the_archive_for_a_site_without_a_network_is_loaded_whole(
+    sim_image: str, docker_host: str, docker_client: docker.DockerClient, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "DOCKER_HOST": docker_host}
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "made_up-1-py3-none-any.whl").write_bytes(b"a wheel")
+    make = [sys.executable, "-m", "repro.images.make_archive", "sim", "--wheels", str(wheels), "--output"]
+    made = subprocess.run(
+        [*make, str(tmp_path / "dist")], env=environment, cwd=REPOSITORY, check=True, capture_output=True, text=True
+    )
+    path = made.stdout.strip()
+    assert f" MB  {path}" in made.stderr
+    before = docker_client.images.get(sim_image).id
+    docker_client.images.remove(sim_image)
+    verify = [sys.executable, "-m", "repro.cli", "bundle-verify", path, "--load", "--json"]
+    done = subprocess.run(verify, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert docker_client.images.get(sim_image).id == before
+    said = json.loads(done.stdout)
+    held = [file["path"] for file in said["files"]]
+    assert held == ["image.tar.zst", "project.tar", "versions.yaml", "wheels/made_up-1-py3-none-any.whl"]
+    assert (said["target"], said["chip"], said["image_id"]) == ("sim", "", before)
 
 
 def test_gdb_shows_python_frames(image: Image) -> None:
