@@ -92,11 +92,11 @@ def test_exec_and_shells_source_cann_once(running: Container, command: list[str]
 
 
 def test_cann_s_own_modules_are_there_by_path_or_by_wheel(running: Container) -> None:
-    program = "import te, hccl.sys_version as v; print(te.__file__, v.__file__)"
+    program = "import stand_in_tbe as t, hccl.sys_version as v; print(t.__file__, v.__file__)"
     code, said = within(running, "python", "-c", program)
     assert code == 0, said
-    te, hccl = said.split()
-    assert te.startswith("/usr/local/Ascend/")
+    tbe, hccl = said.split()
+    assert tbe.startswith("/usr/local/Ascend/")
     assert "/opt/venv/" in hccl
 
 

@@ -21,9 +21,10 @@ shutil.copy(script, ascend / "ascend-toolkit" / "set_env.sh")
     f"package_name=Ascend-cann-toolkit\nversion={version}\ninnerversion=V100R001C99\n"
 )
 (root / "compiler" / "version.info").write_text(f"Version={version}\n")
-te = root / "opp/built-in/op_impl/ai_core/tbe/te"
-te.mkdir(parents=True)
-(te / "__init__.py").write_text("")
+# CANN's own `te` lies here. An empty one would be imported for its kernels, and MindSpore would fail with it.
+tbe = root / "opp/built-in/op_impl/ai_core/tbe/stand_in_tbe"
+tbe.mkdir(parents=True)
+(tbe / "__init__.py").write_text("")
 with zipfile.ZipFile(root / "lib64" / "hccl-0.1.0-py3-none-any.whl", "w") as wheel:
     files = {
         "hccl/__init__.py": "",
