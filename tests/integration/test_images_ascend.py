@@ -111,6 +111,6 @@ def test_the_user_is_the_driver_s_and_the_bill_is_there(running: Container) -> N
 def test_a_report_runs_on_tier_sim_over_the_stand_in_of_the_image(
     image: str, docker_client: docker.DockerClient
 ) -> None:
-    command = ["run", "134.2", "--tier", "sim", "--json"]
+    command = ["run", "134.2", "--tier", "sim", "--json", "--timeout", "240"]
     said = docker_client.containers.run(image, command, remove=True, network_mode="none", read_only=True)
     assert b'"verdict": "REPRODUCED"' in said

@@ -84,7 +84,7 @@ def test_nothing_of_the_site_is_in_its_history_or_its_settings(
 
 
 def test_report_134_shows_and_its_evidence_is_the_caller_s(image: Image, runs: Path) -> None:
-    done = image("run", "134", "--json", flags=mounted(runs))
+    done = image("run", "134", "--json", "--timeout", "240", flags=mounted(runs))
     assert (done.returncode, verdicts(done)) == (0, {"134.1": "REPRODUCED", "134.2": "REPRODUCED"}), done.stderr
     (run,) = runs.iterdir()
     assert {path.lstat().st_uid for path in run.rglob("*")} == {UID}
@@ -98,7 +98,7 @@ def docker_revision(image: Image) -> str:
 
 
 def test_report_219_shows(image: Image, runs: Path) -> None:
-    done = image("run", "219.1", "--json", "--trials", "2", flags=mounted(runs))
+    done = image("run", "219.1", "--json", "--trials", "2", "--timeout", "240", flags=mounted(runs))
     assert verdicts(done) == {"219.1": "REPRODUCED"}, done.stderr
 
 

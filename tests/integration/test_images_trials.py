@@ -55,7 +55,7 @@ def containers(client: docker.DockerClient) -> list[Any]:
 def test_a_fault_shows_in_a_container_as_it_does_without(
     contained: InContainers, docker_client: docker.DockerClient
 ) -> None:
-    done = contained.run("134.2")
+    done = contained.run("134.2", "--timeout", "240")
     fault = verdict(done)
     assert (done.code, fault["verdict"], fault["tier"]) == (0, "REPRODUCED", "sim")
     run = json.loads((contained.out / "run.json").read_text(encoding="utf-8"))
