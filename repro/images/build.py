@@ -100,7 +100,7 @@ def stage_library(source: str, folder: Path) -> str:
 
 
 def _copy_library(source: Path, folder: Path) -> str:
-    checkout = open_checkout(source)
+    checkout = open_checkout(source, "--hyper-parallel")
     if checkout is None:
         raise UsageError("--hyper-parallel: no folder is named")
     if checkout.commit:
