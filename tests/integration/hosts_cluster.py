@@ -204,10 +204,13 @@ class Cluster:
         )
         self._users(host)
         sshd = shutil.which("sshd") or "/usr/sbin/sshd"
+        # A test that is killed takes its hosts along.
+        bound = ["setpriv", "--pdeathsig", "KILL"]
         inside = ["unshare", "--uts", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"]
         with (host.folder / "sshd.log").open("ab") as log:
             host.process = subprocess.Popen(
                 [
+                    *bound,
                     "ip",
                     "netns",
                     "exec",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from harness import until
 from hosts_cluster import PLAIN_USER, PORT, Cluster, Host, cluster, lacking
 
 from repro.engines.ssh import fanout
@@ -83,6 +86,32 @@ def test_a_host_that_does_not_come_to_an_end(hosts: Cluster, tmp_path: Path) -> 
     kind, line = trouble(result)
     assert (kind, result.out, result.code) == (Trouble.DEADLINE, "begun\n", None)
     assert line.startswith("host h3: the host's deadline of 3 s passed with the command still running")
+
+
+def test_a_command_that_is_given_up_is_ended_with_all_it_started(hosts: Cluster, tmp_path: Path) -> None:
+    command = "trap '' TERM; sleep 61234 & sleep 61234"
+    results = run(hosts, tmp_path, command, Limits(host_s=2), ansible_user=PLAIN_USER)
+    assert {trouble(result)[0] for result in results.values()} == {Trouble.DEADLINE}
+    left = [process for host in hosts.hosts for process in host.processes() if "61234" in process.cmdline()]
+    _, alive = psutil.wait_procs(left, timeout=10)
+    assert not alive
+
+
+def test_ctrl_c_ends_the_command_everywhere(hosts: Cluster, tmp_path: Path) -> None:
+    path = hosts.inventory(tmp_path / "hosts.yml", ansible_user=PLAIN_USER)
+    command = [sys.executable, "-m", "repro.cli", "hosts", "run", str(path), "--", "sleep", "61235"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+
+    def running() -> list[psutil.Process]:
+        return [each for host in hosts.hosts for each in host.processes() if each.cmdline() == ["sleep", "61235"]]
+
+    until(lambda: len(running()) == 4, "the command on every host")
+    left = running()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "repro hosts: interrupted\n")
+    _, alive = psutil.wait_procs(left, timeout=10)
+    assert not alive
 
 
 def test_the_whole_runs_deadline_bounds_every_hosts(hosts: Cluster, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import paramiko
 
-from repro.engines.ssh import trouble
+from repro.engines.ssh import signals, trouble
 from repro.engines.ssh.connection import Limits, Remote, python_command
 from repro.engines.ssh.deadline import Deadline
 from repro.engines.ssh.pool import WIDTH, Pool
@@ -21,6 +21,8 @@ from repro.hosts.inventory import Host
 # Of each host's output; the rest is read and dropped, so that a host that floods neither hangs nor fills the memory.
 OUTPUT_LIMIT = 256 << 10
 POLL_S = 0.5
+# For commands on all hosts to end after Ctrl-C.
+STOP_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,12 @@ def _nobody(_result: HostResult) -> None:
 
 
 class Output:
-    """The two streams of a command as far as they have come; read by whoever gives up on the command too."""
+    """The two streams of a command as far as they have come, for who gives up on it too; and the wish to stop it."""
 
     def __init__(self) -> None:
         self._streams = (bytearray(), bytearray())
         self.dropped = 0
+        self.stopped = threading.Event()
 
     def take(self, stream: int, data: bytes) -> None:
         """Keep what fits."""
@@ -157,9 +160,15 @@ def _on_each(
     host_s = None if limits.host_s is None else limits.host_s * waves
     pool = Pool(jobs, _Job.run, _Job.late, whole_run.sooner(Deadline.after(host_s, "the host's deadline")))
     found: dict[str, HostResult] = {}
-    for number, result in pool.results():
-        found[distinct[number].name] = result
-        told(result)
+    try:
+        for number, result in pool.results():
+            found[distinct[number].name] = result
+            told(result)
+    except KeyboardInterrupt:
+        for job in jobs:
+            job.stop()
+        pool.settle(STOP_S)
+        raise
     return [
         found[host.name] if host.name in found else HostResult(host.name, seconds=0.0, same_as=first[host.target])
         for host in hosts
@@ -176,6 +185,9 @@ class _Job:
         self._work = work
         self._output = Output()
         self._start = time.monotonic()
+
+    def stop(self) -> None:
+        self._output.stopped.set()
 
     def run(self) -> HostResult:
         self._start = time.monotonic()
@@ -198,12 +210,18 @@ class _Job:
 
 
 def _run(remote: Remote, command: str, deadline: Deadline, output: Output) -> int:
+    if output.stopped.is_set():
+        raise HostError(remote.name, Trouble.STOPPED, "the command was stopped before it began")
     with remote.session(command, deadline) as channel:
         try:
             channel.shutdown_write()
             # sshd may send the status before the last of the output, so both ends are waited for.
             while not _over(channel):
+                if output.stopped.is_set():
+                    signals.end(channel)
+                    raise HostError(remote.name, Trouble.STOPPED, "the command was stopped")
                 if deadline.passed:
+                    signals.end(channel)
                     raise HostError(
                         remote.name,
                         Trouble.DEADLINE,

@@ -48,11 +48,15 @@ class Pool(Generic[Item, Result]):
         for number in range(len(items)):
             self._waiting.put(number)
         self._width = min(width, len(items))
+        self._threads: list[threading.Thread] = []
 
     def results(self) -> Iterator[tuple[int, Result]]:
         """Each item's number and result as they come; late ones last."""
-        for number in range(self._width):
-            threading.Thread(target=self._serve, name=f"host-{number}", daemon=True).start()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"host-{number}", daemon=True) for number in range(self._width)
+        ]
+        for thread in self._threads:
+            thread.start()
         left = set(range(len(self._items)))
         while left:
             try:
@@ -66,6 +70,12 @@ class Pool(Generic[Item, Result]):
             yield number, cast("Result", result)
         for number in sorted(left):
             yield number, self._late(self._items[number])
+
+    def settle(self, seconds: float) -> None:
+        """Wait a little for work that has been told to stop."""
+        deadline = Deadline.after(seconds)
+        for thread in self._threads:
+            thread.join(deadline.left)
 
     def in_order(self) -> list[Result]:
         """All results in the order of the items."""
