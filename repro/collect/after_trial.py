@@ -142,10 +142,10 @@ def _tracer_files(folder: TrialFolder) -> None:
 
 def _what_the_kernel_said(rank: RankFolder, outcome: RankOutcome) -> None:
     """Who was killed for want of memory stands in the kernel's log, where it may be read."""
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(outcome.start))
+    command = ["dmesg", "--time-format=iso", f"--since={since}"]
     try:
-        done = subprocess.run(
-            ["dmesg", "--ctime"], capture_output=True, text=True, errors="replace", timeout=10, check=True
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=10, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         write_text(rank.path / "kernel.log", f"the kernel's log could not be read: {error}\n")
         return

@@ -118,9 +118,15 @@ def create(args: argparse.Namespace) -> Engine:
         InfraError: Its daemon, host or scheduler does not answer.
     """
     name = name_of(args)
-    if name != "ssh" and (args.hosts or args.limit or args.nodes):
-        raise UsageError(f"--engine {name} takes no --hosts, --limit or --nodes", "they are engine ssh's")
+    if name != "ssh" and (args.hosts or args.limit):
+        raise UsageError(f"--engine {name} takes no --hosts or --limit", "they are engine ssh's")
+    if name not in ("ssh", "slurm") and args.nodes:
+        raise UsageError(f"--engine {name} takes no --nodes", "engines ssh and slurm have several")
     if name != "docker" and (args.image or args.memory_limit or args.cpus):
         raise UsageError(f"--engine {name} takes no --image, --memory-limit or --cpus", "they are engine docker's")
+    if name != "slurm" and (args.partition or args.account or args.qos or args.gres_name or args.mem):
+        raise UsageError(
+            f"--engine {name} takes no --partition, --account, --qos, --gres-name or --mem", "they are engine slurm's"
+        )
     engine: Engine = import_module(ENGINES[name]).create(args)
     return engine

@@ -36,6 +36,7 @@ def create(args: argparse.Namespace) -> SlurmEngine:
         time_limit_s=args.time_limit,
         requeue=not args.no_requeue,
         jobs_at_once=args.jobs_at_once or Wishes().jobs_at_once,
+        nodes=args.nodes or 1,
     )
     return SlurmEngine(wishes, args.queue_timeout)
 
@@ -97,7 +98,7 @@ class SlurmEngine(Engine):
             return False
         same = json.loads(cut.spec.read_text(encoding="utf-8")) == json.loads(json.dumps(spec.to_json()))
         state = slurm_client.states([job]).get(job)
-        recorded = any(path.exists() for path in cut.path.glob("attempt-*/trial.json"))
+        recorded = any(path.exists() for path in cut.path.glob("attempt-*/**/trial.json"))
         if same and (recorded or (state is not None and not state.over and not state.hopeless)):
             return True
         if state is not None and not state.over:

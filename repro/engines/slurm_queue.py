@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from repro.engines import slurm_client
+from repro.engines.slurm_merge import merge_parts, whole
 from repro.engines.slurm_script import Shape, Wishes, render
 from repro.engines.slurm_states import JobState, complaint
 from repro.engines.slurm_task import NODE_FILE, attempt_folder
@@ -214,6 +215,13 @@ class Queue:
     def _take_record(self, ticket: Ticket) -> bool:
         """Take over the one attempt that has a record; one that Slurm cut short is none."""
         for attempt in ticket.attempts():
+            if ticket.shape.nodes > 1:
+                if not whole(attempt, ticket.shape.nodes):
+                    continue
+                merge_parts(attempt, ticket.shape.nodes, ticket.folder)
+                for other in [attempt, *ticket.attempts()]:
+                    shutil.rmtree(other, ignore_errors=True)
+                return True
             record = TrialFolder(attempt).record
             if not record.exists() or _ending(record) == Ending.INTERRUPTED:
                 continue

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from repro.errors import UsageError
+from repro.launch.launchers import needs_port
 from repro.model import Tier, TrialSpec
 
 # Beyond a trial's own deadline: starting Python, ending the ranks, writing the record.
@@ -25,6 +27,7 @@ class Wishes:
         time_limit_s: Of one job, in place of the trial's deadline and a margin.
         requeue: Whether Slurm may start a job again that lost its node or was preempted.
         jobs_at_once: How many jobs of the run may be in the queue.
+        nodes: Over how many nodes the ranks of a trial are spread that talk to each other.
     """
 
     partition: str = ""
@@ -35,24 +38,33 @@ class Wishes:
     time_limit_s: float | None = None
     requeue: bool = True
     jobs_at_once: int = 64
+    nodes: int = 1
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The resources of one trial's job; trials of one shape share an array."""
+    """The resources of one trial's job, cores and devices on each node; trials of one shape share an array."""
 
     cpus: int
     gres: str
     exclusive: bool
     minutes: int
+    nodes: int = 1
 
 
 def shape_of(spec: TrialSpec, wishes: Wishes) -> Shape:
     """What a job for this trial has to ask for.
 
     A measurement gets a node of its own: beside another trial, every hand-over between threads waits for a core.
+
+    Raises:
+        UsageError: Its ranks cannot be spread evenly over the nodes asked for.
     """
     ranks = len(spec.ranks) or spec.topology.world
+    nodes = wishes.nodes if needs_port(spec) else 1
+    if ranks % nodes:
+        raise UsageError(f"--nodes {nodes}: the {ranks} ranks of {spec.folder} cannot be spread evenly over them")
+    ranks //= nodes
     at_once = min(ranks, SIMULATED_AT_ONCE) if spec.tier is Tier.SIM else ranks
     name = wishes.gres or ("npu" if spec.tier is Tier.NPU else "")
     limit = wishes.time_limit_s or spec.timeout_s + SLACK_S
@@ -61,6 +73,7 @@ def shape_of(spec: TrialSpec, wishes: Wishes) -> Shape:
         gres=f"{name}:{ranks}" if name else "",
         exclusive=spec.calls > 0,
         minutes=max(1, math.ceil(limit / 60)),
+        nodes=nodes,
     )
 
 
@@ -86,8 +99,7 @@ def render(name: str, folder: str, tasks: str, count: int, shape: Shape, wishes:
         f"--job-name={name}",
         f"--array=0-{count - 1}",
         *job_options(wishes),
-        "--nodes=1",
-        "--ntasks=1",
+        *_spread(shape.nodes),
         f"--cpus-per-task={shape.cpus}",
         *([f"--gres={shape.gres}"] if shape.gres else []),
         *([f"--mem={wishes.memory}"] if wishes.memory else []),
@@ -100,8 +112,13 @@ def render(name: str, folder: str, tasks: str, count: int, shape: Shape, wishes:
     ]
     lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(option)}" for option in options)]
     # Since 22.05 a step does not inherit the job's --cpus-per-task.
-    step = ["srun", "--nodes=1", "--ntasks=1", f"--cpus-per-task={shape.cpus}", "--quiet", *command, tasks]
+    step = ["srun", *_spread(shape.nodes), f"--cpus-per-task={shape.cpus}", "--quiet", *command, tasks]
     return "\n".join([*lines, f"exec {shlex.join(step)}", ""])
+
+
+def _spread(nodes: int) -> list[str]:
+    """One supervisor a node."""
+    return [f"--nodes={nodes}", f"--ntasks={nodes}", *(["--ntasks-per-node=1"] if nodes > 1 else [])]
 
 
 def _quoted(option: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from repro import host
+from repro.engines.slurm_part import part_folder, run_part
 from repro.errors import InfraError, ReproError
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
@@ -73,9 +74,11 @@ def _run(tasks: Path) -> NoReturn:
         raise InfraError(
             f"node {node} has {name} {here.get(name)}, not {data['packages'].get(name)}", "make them equal"
         )
-    attempt = TrialFolder(attempt_folder(folder, restarts))
+    nodes, index = int(os.environ.get("SLURM_JOB_NUM_NODES", "1")), int(os.environ.get("SLURM_NODEID", "0"))
+    started = attempt_folder(folder, restarts)
+    attempt = TrialFolder(part_folder(started, index) if nodes > 1 else started)
     shutil.rmtree(attempt.path, ignore_errors=True)
-    attempt.path.mkdir()
+    attempt.path.mkdir(parents=True)
     for given in folder.glob("*.json"):
         shutil.copyfile(given, attempt.path / given.name)
     devices = _devices()
@@ -93,6 +96,8 @@ def _run(tasks: Path) -> NoReturn:
     if spec.tier is Tier.NPU and devices:
         os.environ.setdefault("ASCEND_RT_VISIBLE_DEVICES", ",".join(map(str, devices)))
     slots = 1 if spec.calls else int(os.environ.get("SLURM_CPUS_PER_TASK", "1"))
+    if nodes > 1:
+        sys.exit(run_part(spec, attempt, program, slots, index, nodes))
     words = [sys.executable, "-m", "repro.launch.supervisor", str(attempt.path), str(program), str(slots)]
     os.execv(sys.executable, words)  # noqa: S606 -- an argument list, no shell
 

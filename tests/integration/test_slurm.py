@@ -214,3 +214,16 @@ def test_no_slurm_here(slurm: Cli, tmp_path: Path) -> None:
     done = slurm(*GATED, PATH=str(tmp_path))
     assert (done.code, done.out) == (5, "")
     assert done.last.startswith("repro run: sinfo is not installed here")
+
+
+def test_a_rank_that_fails_ends_the_trial_on_every_node(slurm: Cli) -> None:
+    options = ("--engine", "slurm", "--nodes", "2", "--gres-name", "npu", "--json", "--out", str(slurm.out))
+    done = slurm("run", "9002.17", "--arm", "unfixed", *options)
+    fault = verdict(done)
+    assert (done.code, fault["verdict"]) == (0, "REPRODUCED"), done
+    assert fault["why"].startswith("rank 1 in body: ValueError: asked to raise")
+    record = slurm.record("9002.17-case-0-unfixed-dp2")
+    assert [host["ranks"] for host in record["hosts"]] == [[0], [1]]
+    assert len({host["name"] for host in record["hosts"]}) == 2
+    assert (record["ending"], record["detail"]) == ("completed", "ended after the first failure")
+    assert [(rank["code"], rank["killed"]) for rank in record["ranks"]] == [(None, True), (1, False)]

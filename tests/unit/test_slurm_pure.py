@@ -30,6 +30,7 @@ COMMAND = ["env", "PYTHONPATH=/shared/hyper repro", "/shared/venv/bin/python", "
             Wishes("debug", "proj one", "low", "npu:910b", "64G", 5700.0, requeue=False),
             12,
         ),
+        ("nodes", Shape(4, "npu:4", False, 7, nodes=2), Wishes(nodes=2), 3),
     ],
 )
 def test_the_script_is_the_golden_one(name: str, shape: Shape, wishes: Wishes, count: int) -> None:
@@ -45,11 +46,18 @@ def test_the_script_is_the_golden_one(name: str, shape: Shape, wishes: Wishes, c
         (replace(EIGHT, tier=Tier.SIM, ranks=(0,)), Wishes(gres="npu"), Shape(1, "npu:1", False, 7)),
         (replace(EIGHT, tier=Tier.NPU), Wishes(), Shape(8, "npu:8", False, 7)),
         (replace(EIGHT, tier=Tier.NPU), Wishes(gres="npu:910b"), Shape(8, "npu:910b:8", False, 7)),
+        (replace(EIGHT, collectives=True), Wishes(nodes=2, gres="npu"), Shape(4, "npu:4", False, 7, 2)),
+        (replace(EIGHT, tier=Tier.SIM, collectives=True), Wishes(nodes=2), Shape(2, "", False, 7)),
         (replace(EIGHT, calls=100), Wishes(time_limit_s=30.0), Shape(1, "", True, 1)),
     ],
 )
 def test_what_a_trial_asks_for(spec: object, wishes: Wishes, shape: Shape) -> None:
     assert shape_of(spec, wishes) == shape  # type: ignore[arg-type]
+
+
+def test_ranks_that_cannot_be_spread_evenly() -> None:
+    with pytest.raises(UsageError, match=r"--nodes 3: the 8 ranks of .* cannot be spread evenly"):
+        shape_of(replace(EIGHT, collectives=True), Wishes(nodes=3))
 
 
 def test_squeue_is_read_and_what_is_no_job_left_out() -> None:

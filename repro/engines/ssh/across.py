@@ -50,7 +50,7 @@ def run_across(
         if record.ending is not Ending.LAUNCH_FAILED or attempt == PORTS:
             break
         taken.append(meeting.port)
-    _gather([meeting.folder_of(index) for index in range(len(grants))], folder)
+    gather_parts([meeting.folder_of(index) for index in range(len(grants))], folder)
     return record
 
 
@@ -190,7 +190,7 @@ class _Meeting:
             self._changed.notify_all()
 
 
-def _gather(parts: Sequence[Path], folder: TrialFolder) -> None:
+def gather_parts(parts: Sequence[Path], folder: TrialFolder) -> None:
     """Move what the hosts left into the trial's folder: ranks have numbers of their own, the rest a folder a host."""
     for index, part in enumerate(parts):
         for path in sorted(part.iterdir()):
