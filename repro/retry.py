@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from repro.errors import UsageError
 from repro.evidence.layout import RunFolder
 from repro.evidence.types import TrialEvidence
 from repro.judge.trial import Kind, judge_trial
@@ -17,11 +16,8 @@ def set_aside_trouble(folder: Path) -> list[str]:
     """Move every finished trial that says nothing but infrastructure trouble to ``set-aside/``; returns their names.
 
     Raises:
-        UsageError: There is no such run.
         InfraError: The run is damaged.
     """
-    if not RunFolder(folder).run.exists():
-        raise UsageError("--retry-infra: there is no run to retry", "name one with --out")
     issue, trials = gathered(folder)
     moved = []
     for name, trial in trials.items():

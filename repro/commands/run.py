@@ -259,12 +259,16 @@ def run_plans(
         how: How they are run and what is collected of them.
     """
     from repro.collect.follow import following
+    from repro.errors import UsageError
+    from repro.evidence.layout import RunFolder
     from repro.evidence.read import finished_trials
     from repro.report.console import Watch
     from repro.retry import set_aside_trouble
     from repro.runner import carry_out, open_run
     from repro.sim.build import status
 
+    if how is not None and how.retry_infra and not (out is not None and RunFolder(out).run.exists()):
+        raise UsageError("--retry-infra: there is no run to retry", "name one with --out")
     fell_back = [item.fault for item in plans if item.tier is Tier.CPU and _prefers_sim(item.fault)]
     # Asked only then: the answer takes a look at the wheel and the compiler.
     if fell_back and not (simulated := status()).ready:

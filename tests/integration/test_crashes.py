@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,18 @@ import pytest
 import zstandard
 from harness import Cli, verdict
 
+from repro.collect import core_pattern
 from repro.collect.core_file import read_core
 
+PATTERN = core_pattern.of_this_host()
+NO_CORES = (
+    f"cores of this host go to {PATTERN.collector}; sysctl kernel.core_pattern=core"
+    if PATTERN.collector
+    else "the hard limit on cores is 0; ulimit -Hc unlimited"
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0
+    else ""
+)
+pytestmark = pytest.mark.skipif(bool(NO_CORES), reason=NO_CORES)
 CRASHED = "9002.9-case-0-unfixed-single"
 
 

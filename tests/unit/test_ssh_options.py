@@ -30,7 +30,7 @@ def test_hosts_imply_the_engine() -> None:
     [
         (("--engine", "ssh"), "--engine ssh: no hosts; name them with --hosts inventory.yml"),
         (("--engine", "local", "--hosts", "x.yml"), "--engine local takes no --hosts"),
-        (("--nodes", "2"), "--engine local takes no --hosts, --limit or --nodes"),
+        (("--nodes", "2"), "--engine local takes no --nodes; engines ssh and slurm have several"),
         (("--hosts", "/nowhere/x.yml"), "/nowhere/x.yml"),
         (("--hosts", "x.yml", "--nodes", "0"), "'0' is not a whole number from 1 on"),
     ],
