@@ -204,6 +204,20 @@ def mended(work: Path) -> Iterator[Row]:
     yield from mends.own_growth(work, trial)
 
 
+def ansible_hosts(_work: Path) -> Iterator[Row]:
+    """Preflight and a no-change deploy over many hosts; see playbooks.py."""
+    from playbooks import measure
+
+    yield from measure()
+
+
+def ansible_choices(_work: Path) -> Iterator[Row]:
+    """What each setting of ansible.cfg is worth; MITOGEN names a folder with mitogen, to be measured too."""
+    from playbooks import choices
+
+    yield from choices()
+
+
 PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "verdicts": verdicts,
     "method": reports_own_method,
@@ -212,6 +226,8 @@ PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "mends": mended,
     "hosts": lambda work: fanout(work, run),
     "images": images.images,
+    "ansible": ansible_hosts,
+    "ansible-settings": ansible_choices,
 }
 
 

@@ -37,10 +37,13 @@ CAPABILITIES = (
     "SYS_NICE", "SYSLOG", "SYS_BOOT",
 )  # fmt: skip
 BOOT_S = 60.0
-# Writable mounts for systemd and sysctl, and a core_pattern of its own.
+# Writable mounts for systemd, the network's settings (which are each container's), a core_pattern of its own. The rest
+# of /proc/sys stays read-only: it is the machine's.
 INIT = """
 mount -o remount,rw /sys
-mount -o remount,rw,bind /proc/sys
+mount --bind /proc/sys/net /proc/sys/net
+mount -o remount,rw,bind /proc/sys/net
+echo '{reserved_ports}' >/proc/sys/net/ipv4/ip_local_reserved_ports
 awk '$5 ~ "^/sys/fs/cgroup" {print $5}' /proc/self/mountinfo | while read -r m; do mount -o remount,rw,bind "$m"; done
 printf '%s\\n' '{core_pattern}' >/run/core_pattern
 mount --bind /run/core_pattern /proc/sys/kernel/core_pattern
@@ -61,6 +64,7 @@ class Spec:
         clock_s: Seconds that the clock of its logins is off (libfaketime).
         full_disk: /var/lib/docker is a small disk with no room.
         core_pattern: What its kernel says at first.
+        reserved_ports: What its kernel keeps for others at first.
         groups: More groups of the inventory.
     """
 
@@ -71,6 +75,7 @@ class Spec:
     clock_s: int = 0
     full_disk: bool = False
     core_pattern: str = "core"
+    reserved_ports: str = ""
     groups: tuple[str, ...] = ()
 
 
@@ -82,11 +87,15 @@ class Hosts:
         folder: Keys, known_hosts, inventory.
         containers: By name.
         inventory: File for ``-i``.
+        network: What they are on.
+        addresses: By name.
     """
 
     folder: Path
     containers: dict[str, Container]
     inventory: Path
+    network: Network
+    addresses: dict[str, str]
 
     def run(self, name: str, command: str) -> str:
         """Output of a shell command as root on a host."""
@@ -95,11 +104,17 @@ class Hosts:
         return text
 
     def tree(self, name: str) -> dict[str, str]:
-        """Path -> kind, owner, mode, content's hash of every file that a deployment could touch."""
-        skip = " -o ".join(f"-path {shlex.quote(path)}" for path in UNSTABLE)
-        listing = self.run(name, f"find / -xdev \\( {skip} \\) -prune -o -printf '%p\\t%y %u:%g %m %l\\n'")
+        """Path -> kind, owner, mode and content of every file that a deployment could touch.
+
+        Content is a hash; of the half gigabyte of programs below /usr it is size and time of change.
+        """
+        skip = " -o ".join(f"-path {shlex.quote(path)}" for path in (*UNSTABLE, "/usr"))
+        find = f"find / -xdev \\( {skip} \\) -prune -o"
+        listing = self.run(name, f"{find} -printf '%p\\t%y %u:%g %m %l\\n'")
+        listing += self.run(name, "find /usr -xdev -printf '%p\\t%y %u:%g %m %l %s %T@\\n'")
         files = dict(line.split("\t", 1) for line in listing.splitlines() if "\t" in line)
-        sums = self.run(name, f"find / -xdev \\( {skip} \\) -prune -o -type f -print0 | xargs -0 sha256sum")
+        files = {path: state for path, state in files.items() if not path.startswith(UNSTABLE)}
+        sums = self.run(name, f"{find} -type f -print0 | xargs -0 sha256sum")
         for line in sums.splitlines():
             digest, _, path = line.partition("  ")
             files[path] = f"{files.get(path, '')} {digest}"
@@ -148,7 +163,8 @@ def hosts(client: docker.DockerClient, specs: Sequence[Spec], subnet: str = "172
             containers[spec.name] = _made(client, name, network, spec, (folder / "key.pub").read_text())
         for spec in specs:
             _ready(containers[spec.name], spec)
-        yield Hosts(folder, containers, _inventory(folder, specs, containers, folder.name))
+        addresses = {spec.name: _address(containers[spec.name], folder.name) for spec in specs}
+        yield Hosts(folder, containers, _inventory(folder, specs, containers, addresses), network, addresses)
     finally:
         for container in containers.values():
             container.remove(force=True, v=True)
@@ -158,7 +174,10 @@ def hosts(client: docker.DockerClient, specs: Sequence[Spec], subnet: str = "172
 
 def _made(client: docker.DockerClient, image_name: str, network: Network, spec: Spec, key: str) -> Container:
     start = "/sbin/init" if spec.systemd else "sh -c 'mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e'"
-    script = INIT.replace("{core_pattern}", spec.core_pattern).replace("{command}", start)
+    values = {"core_pattern": spec.core_pattern, "reserved_ports": spec.reserved_ports, "command": start}
+    script = INIT
+    for word, value in values.items():
+        script = script.replace(f"{{{word}}}", value)
     container = client.containers.create(
         image_name,
         ["/bin/sh", "-ec", script],
@@ -244,14 +263,19 @@ def _wait(container: Container, command: str) -> None:
         time.sleep(0.2)
 
 
-def _inventory(folder: Path, specs: Sequence[Spec], containers: dict[str, Container], network: str) -> Path:
+def _address(container: Container, network: str) -> str:
+    container.reload()
+    return str(container.attrs["NetworkSettings"]["Networks"][network]["IPAddress"])
+
+
+def _inventory(
+    folder: Path, specs: Sequence[Spec], containers: dict[str, Container], addresses: dict[str, str]
+) -> Path:
     groups: dict[str, dict[str, object]] = {}
     keys = []
     for spec in specs:
-        container = containers[spec.name]
-        container.reload()
-        address = container.attrs["NetworkSettings"]["Networks"][network]["IPAddress"]
-        _, text = execute(container, "cat /etc/ssh/ssh_host_ed25519_key.pub")
+        address = addresses[spec.name]
+        _, text = execute(containers[spec.name], "cat /etc/ssh/ssh_host_ed25519_key.pub")
         keys.append(f"{address} {text.strip()}")
         chip = spec.tree.chip if spec.tree else None
         group = {"910b": "a2", "a3": "a3", None: "plain"}[chip]

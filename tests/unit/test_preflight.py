@@ -292,7 +292,9 @@ def test_npu_smi_is_never_run_twice_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("ran-twice-at-once"))
 
 
-def test_a_tool_that_hangs_or_is_in_use_costs_its_deadline_only(tmp_path: Path) -> None:
+def test_a_tool_that_hangs_or_is_in_use_costs_its_deadline_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ascend_tree.write(variant(ascend_tree.A2, seconds=30), tmp_path)
     machine = Machine(str(tmp_path))
     assert machine.run(["/usr/local/sbin/npu-smi", "info"], 0.3)[0] == 124
@@ -306,6 +308,9 @@ def test_a_tool_that_hangs_or_is_in_use_costs_its_deadline_only(tmp_path: Path) 
         subprocess.run(["pkill", "-P", str(holder.pid)], check=False)
         holder.kill()
     assert (code, "was in use by somebody else" in text) == (75, True)
+    monkeypatch.setattr(look_npu, "TOOL_S", 0.3)
+    ascend_tree.write(variant(ascend_tree.A2, seconds=30), tmp_path / "other")
+    assert look_npu.smi(Machine(str(tmp_path / "other")))["problem"] == "/usr/local/sbin/npu-smi gave no answer in 0 s"
 
 
 def test_what_runs_on_hosts_is_python_3_9_and_the_standard_library() -> None:

@@ -26,7 +26,10 @@ FAULTS: dict[str, Fault] = {
         "npu-smi", FAIL, "npu-smi is not there", "install the driver; on some products it is in /usr/local/sbin"
     ),
     "smi.failed": Fault(
-        "npu-smi", FAIL, "the driver's library refuses", "end what owns the device, or reload the driver; see dmesg"
+        "npu-smi",
+        FAIL,
+        "the driver's library refuses or hangs",
+        "end what owns the device, or reload the driver; see dmesg",
     ),
     "smi.unknown": Fault(
         "npu-smi", WARN, "npu-smi prints a layout not known here", "read `npu-smi info` yourself, and report its output"

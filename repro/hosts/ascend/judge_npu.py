@@ -40,12 +40,16 @@ def _smi(look: Data, _wanted: Data) -> Iterator[Finding]:
     if smi["path"] is None:
         yield bad("smi.missing", smi["problem"])
     elif smi["problem"]:
-        in_use = "was in use by somebody else" in smi["problem"]
-        refused = "dcmi" in smi["problem"] or "library" in smi["problem"]
-        key = "smi.busy" if in_use else "smi.failed" if refused else "smi.unknown"
-        yield bad(key, smi["problem"] if refused else f"{UNKNOWN}: {smi['problem']}")
+        key = _smi_fault(smi["problem"])
+        yield bad(key, smi["problem"] if key == "smi.failed" else f"{UNKNOWN}: {smi['problem']}")
     else:
         yield good("npu-smi", f"{info['version'] or 'no banner'}, layout {info['layout']}")
+
+
+def _smi_fault(problem: str) -> str:
+    if "was in use by somebody else" in problem:
+        return "smi.busy"
+    return "smi.failed" if any(word in problem for word in ("dcmi", "library", "no answer")) else "smi.unknown"
 
 
 def _dies(look: Data, wanted: Data) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from . import hccn, npu_smi, versions
-from .machine import Machine
+from .machine import BUSY, MISSING, TOO_LONG, Machine
 
 ASCEND = "/usr/local/Ascend"
 SHARED_NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
@@ -31,6 +31,8 @@ def smi(machine: Machine) -> dict[str, Any]:
     if path is None:
         return dict(found, problem="npu-smi is not installed")
     code, text = machine.run([path, "info"], TOOL_S, alone=True)
+    if code in (BUSY, MISSING, TOO_LONG):
+        return dict(found, problem=text)
     info = npu_smi.parse_info(text)
     found["info"] = info
     if info["layout"] == "unknown":

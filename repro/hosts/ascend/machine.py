@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import glob
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 PATH = ("/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin", "/bin", "/sbin")
 MISSING, TOO_LONG, BUSY = 127, 124, 75
 _SAME_TIME_S = 0.2
+_LAST_S = 2.0
 
 
 class Machine:
@@ -67,22 +70,36 @@ class Machine:
         try:
             if alone and not _taken(lock, timeout):
                 return BUSY, f"{command[0]} was in use by somebody else for {timeout:.0f} s"
-            done = subprocess.run(
-                [path, *command[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=timeout,
-                env=environment,
-                check=False,
-            )
+            return _output([path, *command[1:]], timeout, environment)
         except subprocess.TimeoutExpired:
             return TOO_LONG, f"{command[0]} gave no answer in {timeout:.0f} s"
         except OSError as error:
             return MISSING, f"{command[0]}: {error.strerror}"
         finally:
             os.close(lock)
-        return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _output(command: list[str], timeout: float, environment: dict[str, str]) -> tuple[int, str]:
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        out, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        # With what it has started. One that hangs in the driver does not even die of this; it is not waited for.
+        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_LAST_S)
+        raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
+    return process.returncode, out.decode("utf-8", "replace")
 
 
 def _taken(lock: int, timeout: float) -> bool:

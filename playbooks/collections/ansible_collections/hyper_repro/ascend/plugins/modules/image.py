@@ -44,7 +44,6 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=spec,
         supports_check_mode=True,
-        required_if=[("archive", True, ["sha256"])],
         required_by={"archive": "sha256"},
     )
     name, sha256, archive = (module.params[key] for key in ("name", "sha256", "archive"))
