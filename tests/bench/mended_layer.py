@@ -41,15 +41,17 @@ def series(context: Context) -> dict[str, Callable[[], object]]:
     sharded, plain = (ms.nn.Dense(WIDTH, WIDTH, has_bias=False) for _ in range(2))
     fully_shard(sharded, mesh, lambda _: None)
 
-    def loop(layer: ms.nn.Cell, *, mended: bool, leaks: bool = False) -> Callable[[], None]:
+    def loop(
+        layer: ms.nn.Cell, *, function: bool = False, mesh: bool = False, leaks: bool = False
+    ) -> Callable[[], None]:
         def step() -> None:
             _pynative_executor.set_grad_flag(True)
             y = layer(x)
-            y = _Identity.apply(y) if mended else y * 1
+            y = _Identity.apply(y) if function else y * 1
             run_backward((y,), (seed,), False, False, (), allow_unreachable=True, accumulate_grad=True)
             _pynative_executor.set_grad_flag(False)
             layer.weight._grad = None
-            if mended:
+            if mesh:
                 # Every step makes a mesh too, as a mended library may.
                 DeviceMesh([0], ["dp"], 0)
             if leaks:
@@ -58,7 +60,10 @@ def series(context: Context) -> dict[str, Callable[[], object]]:
         return step
 
     return {
-        "mended": loop(sharded, mended=True),
-        "plain": loop(plain, mended=False),
-        "planted": loop(plain, mended=False, leaks=True),
+        "mended": loop(sharded, function=True, mesh=True),
+        "hooks": loop(sharded),
+        "function": loop(plain, function=True),
+        "mesh": loop(plain, mesh=True),
+        "plain": loop(plain),
+        "planted": loop(plain, leaks=True),
     }
