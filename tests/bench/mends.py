@@ -17,11 +17,7 @@ from repro.model import GrowthOracle
 
 HERE = Path(__file__).resolve().parent
 SIZES = ((8, 2), (256, 64))
-ORACLES = (
-    GrowthOracle("malloc_in_use", "B/step", floor=4, planted=64),
-    # A planted leak of malloc's is none of Python's allocator, so only the size of the difference is told.
-    GrowthOracle("python_blocks", "blocks/step", floor=0.1, planted=1),
-)
+ORACLE = GrowthOracle("malloc_in_use", "B", floor=4, planted=64)
 Trial = Callable[..., TrialFolder]
 Row = tuple[str, str, str]
 
@@ -44,18 +40,20 @@ def step_time() -> Iterator[Row]:
 
 
 def own_growth(work: Path, trial: Trial) -> Iterator[Row]:
-    """10,000 steps with all mends on, beside the same steps that meet none."""
-    roles = {"case": "mended", "clean": "plain", "planted": "planted"}
-    folder = trial(work / "mended", HERE / "mended_layer.py", series=roles, calls=10_000, window=250, fixes="all")
-    windows = read_windows(folder.rank(0).samples)
-    said = [mend for e in read_events(folder.rank(0).events) if e["event"] == "mends" for mend in e["mends"]]
-    used = ", ".join(f"{mend['fault']} {mend['uses']}" for mend in said if mend["uses"])
-    for oracle in ORACLES:
-        found = judge_growth(windows, oracle)
-        told = f"{found.slope:+.2f} {oracle.unit}, 95% {found.ci95[0]:+.2f} to {found.ci95[1]:+.2f}"
-        planted = f"planted {oracle.planted:g} B read {found.planted:.0f}" if oracle.measure == "malloc_in_use" else ""
+    """10,000 steps with all mends on, beside as many with none and the faults worked around by hand; and meshes."""
+    for what, case, clean, planted in (
+        ("steps", "mended", "by-hand", "planted"),
+        ("meshes", "mesh", "nothing", "leak"),
+    ):
+        roles = {"case": case, "clean": clean, "planted": planted}
+        program = HERE / "mended_layer.py"
+        folder = trial(work / what, program, series=roles, calls=10_000, window=250, fixes="all")
+        found = judge_growth(read_windows(folder.rank(0).samples), ORACLE)
+        said = [mend for e in read_events(folder.rank(0).events) if e["event"] == "mends" for mend in e["mends"]]
+        used = ", ".join(f"{mend['fault']} {mend['uses']}" for mend in said if mend["uses"])
         yield (
-            f"growth of the mends themselves over 10,000 steps, {oracle.measure}",
-            told,
-            "; ".join(filter(None, [found.state if planted else "", planted, f"uses: {used}"])),
+            f"growth of the mends themselves over 10,000 {what}",
+            f"{found.state}: {found.slope:+.2f} B each, 95% {found.ci95[0]:+.2f} to {found.ci95[1]:+.2f}",
+            f"planted {ORACLE.planted:g} B read {found.planted:.0f}"
+            + (f"; uses since switched on: {used}" if used else ""),
         )
