@@ -57,7 +57,8 @@ class Run:
         if wants.cores is not Cores.AUTO:
             return wants
         crashes = isinstance(fault.oracle_of(case) if case else fault.oracle, CrashOracle)
-        return replace(wants, cores=Cores.BACKTRACE if crashes and spec.index == 0 else Cores.NEVER)
+        cores = Cores.BACKTRACE if crashes and spec.index == 0 else Cores.NEVER
+        return replace(wants, cores=cores, first_only=True)
 
     @property
     def specs(self) -> list[TrialSpec]:

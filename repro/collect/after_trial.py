@@ -23,8 +23,9 @@ from repro.evidence.write import write_json, write_text
 from repro.model import RankOutcome, Tier, TrialRecord
 from repro.model.wants import Wants
 
-# All backtraces of a trial together: reading a large core takes its time, and a supervisor has only so much.
-BUDGET_S = 45.0
+# All that is gathered of a trial together: reading a large core takes its time, and whoever waits for a supervisor
+# takes it for hung a minute after the trial's deadline.
+BUDGET_S = 50.0
 # CANN's own account of a crash, where its handler came first.
 TRACER_FILES = "**/stackcore_tracer*"
 KEPT_OF_A_TRACER = 1 << 20
@@ -56,43 +57,50 @@ def gather(folder: TrialFolder, record: TrialRecord, wants: Wants) -> None:
     _environment(folder)
     if record.spec.tier is Tier.NPU:
         write_text(folder.path / "npu-smi.txt", host_facts.npu_smi())
-    if wants.memory:
-        _memory(folder, record)
     deadline = time.monotonic() + BUDGET_S
+    if wants.memory:
+        _memory(folder, record, deadline)
+    taken = 0
     for outcome in sorted(record.ranks, key=lambda each: each.end):
         if outcome.signal == signal.SIGKILL and not outcome.killed:
             _what_the_kernel_said(folder.rank(outcome.rank), outcome)
         if wants.dump and outcome.signal in _CORES_OF:
             rank = folder.rank(outcome.rank)
+            why_not = ""
+            if wants.first_only and taken:
+                why_not = "that of the rank that died first tells"
+            elif time.monotonic() > deadline:
+                why_not = f"what else was gathered took {BUDGET_S:g} s"
+            taken += 1
             try:
-                _crash(rank, outcome, working_folder(folder, outcome.rank, wants), wants, time.monotonic() > deadline)
+                _crash(rank, outcome, working_folder(folder, outcome.rank, wants), wants, deadline, why_not)
             except (ReproError, OSError) as error:
                 write_text(rank.backtrace, f"no backtrace: {error}\n")
 
 
-def _memory(folder: TrialFolder, record: TrialRecord) -> None:
+def _memory(folder: TrialFolder, record: TrialRecord, deadline: float) -> None:
     """One table of what all ranks left allocated; a capture that cannot be read is named below it."""
     sites: dict[int, list[memory_sites.RankSite]] = {}
     notes = []
     for outcome in record.ranks:
         try:
-            sites[outcome.rank] = memory_sites.of_capture(folder.rank(outcome.rank).memray)
+            sites[outcome.rank] = memory_sites.of_capture(folder.rank(outcome.rank).memray, deadline - time.monotonic())
         except ReproError as error:
             notes.append(f"rank {outcome.rank}: {error}\n")
     shown = memory_sites.table(memory_sites.merge(sites), sorted(sites))
     write_text(folder.memory_table, "\n".join([shown, *notes]))
 
 
-def _crash(rank: RankFolder, outcome: RankOutcome, worked: Path, wants: Wants, late: bool) -> None:
+def _crash(rank: RankFolder, outcome: RankOutcome, worked: Path, wants: Wants, deadline: float, why_not: str) -> None:
     core = find_core.find_core(core_pattern.of_this_host(), outcome.pid, worked, outcome.start, outcome.end)
     size = core.path.stat().st_blocks * 512
-    if not late:
-        stacks = backtrace.take(core)
+    if not why_not:
+        stacks = backtrace.take(core, deadline - time.monotonic())
         write_text(rank.backtrace, stacks.text)
         crash = {"signal": core.signal, "pid": core.pid, "build_id": core.build_id, "size": size, "top": stacks.top}
         write_json(rank.crash, crash)
     else:
-        write_text(rank.backtrace, f"no backtrace: those of the other ranks took {BUDGET_S:g} s\n")
+        write_text(rank.backtrace, f"no backtrace: {why_not}\n")
     if wants.keeps(size):
         _compress(core, rank.core)
     if worked in core.path.parents:

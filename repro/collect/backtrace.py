@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,11 +62,13 @@ class Backtrace:
         return "\n".join([*lines, ""])
 
 
-def take(core: CoreFile) -> Backtrace:
-    """Read the stacks; what a tool does not give is a note, not a failure."""
+def take(core: CoreFile, within_s: float = GDB_TIMEOUT_S + PYTHON_TIMEOUT_S) -> Backtrace:
+    """Read the stacks within so many seconds; what a tool does not give is a note, not a failure."""
     notes: list[str] = []
-    native = parse_gdb(_run(_gdb(core), GDB_TIMEOUT_S, notes))
-    python = _python_frames(_run(_py_spy(core), PYTHON_TIMEOUT_S, notes), notes)
+    began = time.monotonic()
+    native = parse_gdb(_run(_gdb(core), min(GDB_TIMEOUT_S, max(1.0, within_s)), notes))
+    left = within_s - (time.monotonic() - began)
+    python = _python_frames(_run(_py_spy(core), min(PYTHON_TIMEOUT_S, max(1.0, left)), notes), notes)
     dead = native.get(core.threads[0], []) if core.threads else []
     return Backtrace(core, top_frames(dead), native, python, tuple(notes))
 

@@ -19,7 +19,6 @@ from repro.errors import InfraError
 STACK_DEPTH = 25
 SITES_A_RANK = 200
 SHOWN_FRAMES, PYTHON_FRAMES = 4, 2
-READ_TIMEOUT_S = 90.0
 # Whoever asks for memory stands above these.
 ALLOCATORS = (
     "malloc",
@@ -61,8 +60,8 @@ class MergedSite:
         return sum(self.sizes.values())
 
 
-def of_capture(capture: Path) -> list[RankSite]:
-    """The largest sites of a capture, read in a process of its own.
+def of_capture(capture: Path, timeout_s: float) -> list[RankSite]:
+    """The largest sites of a capture, read in a process of its own within so many seconds.
 
     Raises:
         InfraError: It cannot be read, as one that a kill cut short.
@@ -70,14 +69,14 @@ def of_capture(capture: Path) -> list[RankSite]:
     command = [sys.executable, "-m", "repro.collect.memory_sites", str(capture)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=READ_TIMEOUT_S, check=True
+            command, capture_output=True, text=True, errors="replace", timeout=max(1.0, timeout_s), check=True
         )
         return [RankSite(int(s["count"]), int(s["size"]), tuple(s["stack"])) for s in json.loads(done.stdout)]
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines() or ["it said nothing"]
         raise InfraError(f"{capture}: {said[-1]}", "the rank was cut while writing it") from error
     except subprocess.TimeoutExpired as error:
-        raise InfraError(f"{capture} was not read within {READ_TIMEOUT_S:g} s", "read it with memray itself") from error
+        raise InfraError(f"{capture} was not read within {timeout_s:.0f} s", "read it with memray itself") from error
 
 
 def merge(ranks: Mapping[int, Sequence[RankSite]]) -> list[MergedSite]:

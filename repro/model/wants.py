@@ -29,12 +29,14 @@ class Wants:
         cores: ``never``: no core is dumped. ``backtrace``: it is read and thrown away. ``below``: it is kept if it
             takes less than ``below`` bytes on disk. ``always``: it is kept. ``auto``: ``backtrace`` for the first trial
             of a case that is expected to crash, else ``never``.
+        first_only: Whether the backtrace of the first rank that died is enough, as it is under ``auto``.
         memory: Whether each rank runs under memray with native traces and leaves malloc_info and smaps_rollup.
         keep: Globs of files below the ranks' working folder that are evidence; the case names them.
     """
 
     cores: Cores = Cores.AUTO
     below: int = 0
+    first_only: bool = False
     memory: bool = False
     keep: tuple[str, ...] = ()
 
@@ -59,7 +61,8 @@ class Wants:
             ValueError: ``cores`` is no word of ours.
         """
         cores, below = Cores(data.get("cores", Cores.NEVER)), int(data.get("below", 0))
-        return cls(cores, below, bool(data.get("memory", False)), tuple(data.get("keep", ())))
+        flags = {name: bool(data.get(name, False)) for name in ("first_only", "memory")}
+        return cls(cores, below, keep=tuple(data.get("keep", ())), **flags)
 
 
 def parse_cores(text: str) -> Wants:
