@@ -15,11 +15,16 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge and print."""
-    from repro.commands import ablation, matrix
+    from repro.commands import ablation, matrix, minimising
     from repro.review import kind_of
 
-    judge = {"matrix": matrix.conclude, "ablation": ablation.conclude}.get(kind_of(args.run), conclude)
-    return judge(args.run, as_json=args.json)
+    kind = kind_of(args.run)
+    judge = {"matrix": matrix.conclude, "ablation": ablation.conclude}.get(kind, conclude)
+    code = judge(args.run, as_json=args.json)
+    if (args.run / minimising.FOLDER).is_dir():
+        again = minimising.read_matrix if kind == "matrix" else minimising.read_run
+        minimising.tell(args.run, again(args.run), as_json=args.json)
+    return code
 
 
 def conclude(folder: Path, *, as_json: bool) -> int:

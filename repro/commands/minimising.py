@@ -150,12 +150,13 @@ def read_run(folder: Path) -> list[Smallest]:
 
 
 def tell(folder: Path, found: Sequence[Smallest], *, as_json: bool) -> None:
-    """Write minimise.json, and say it: on standard error where standard output holds JSON."""
+    """Say it, on standard error where standard output holds JSON, and write minimise.json."""
     from repro.evidence.write import write_json
 
-    write_json(folder / FOLDER / "minimise.json", [each.to_json() for each in found])
     for each in found:
         print(each.line(), file=sys.stderr if as_json else sys.stdout)
+    (folder / FOLDER).mkdir(exist_ok=True)
+    write_json(folder / FOLDER / "minimise.json", [each.to_json() for each in found])
 
 
 def _word(name: str) -> str:

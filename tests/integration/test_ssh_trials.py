@@ -95,6 +95,8 @@ def test_the_reports_table_over_four_hosts(hosts: Cluster, inventory: Path, cli:
         "problem 1: the smallest is ep2 (world 2), of 8 run; not in single, dp2",
         "problem 2: the smallest is ep2-fsdp2 (world 4), of 8 run; not in single, ep2, fsdp2, fsdp4",
     ]
+    again = cli("judge", str(cli.out), "--json", HYPER_REPRO_ISSUES="")
+    assert (again.code, again.out, again.err.splitlines()) == (0, done.out, done.err.splitlines()[-2:])
     found = records(cli)
     ran_on = {record["hosts"][0]["name"] for record in found.values()}
     assert (len(found), ran_on) == (8, {"h1", "h2", "h3", "h4"})
