@@ -153,6 +153,27 @@ def difference(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[st
     }
 
 
+def test_what_a_command_line_gives_is_text_and_is_taken_as_what_it_says() -> None:
+    words = (
+        "preflight_strict=false",
+        "preflight_everything=false",
+        "preflight_shm_gib=0.001",
+        "preflight_skew_warn_s=60",
+    )
+    words = (*words, f"ansible_python_interpreter={sys.executable}")
+    command = ["-i", "localhost,", "-c", "local", *(word for each in words for word in ("-e", each))]
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "playbooks/preflight.yml", *command],
+        cwd=REPOSITORY,
+        env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " ok    " not in done.stdout
+
+
 FAULTS = {
     "a2-well": set(),
     "a3-well": set(),
