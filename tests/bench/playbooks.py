@@ -28,7 +28,7 @@ SIZES = tuple(int(word) for word in os.environ.get("HOSTS", "10,25,50").split(",
 # Plain Ansible is asked no more than this many: it takes minutes where nothing is to be learned from it any more.
 PLAIN_MOST = int(os.environ.get("PLAIN_MOST", "25"))
 # What Ansible does where nobody tells it anything: 5 forks, a file copied for each task, facts gathered by each play.
-PLAIN = {"ANSIBLE_CONFIG": os.devnull, "ANSIBLE_HOST_KEY_CHECKING": "True"}
+PLAIN = {"ANSIBLE_CONFIG": "plain.cfg"}
 OURS = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
 GATHER = "- hosts: all\n  gather_facts: true\n"
 VARIABLES = ("-e", "preflight_strict=false", "-e", "deploy_max_fail_percentage=100")
@@ -41,6 +41,7 @@ class Site:
         self._hosts = hosts
         self._folder = folder
         (folder / "gather.yml").write_text(GATHER)
+        (folder / "plain.cfg").write_text("[defaults]\n")
 
     def seconds(self, playbook: str, size: int, environment: dict[str, str], gather: bool = False) -> float:
         """Wall time of a playbook on the first ``size`` hosts.
@@ -52,7 +53,10 @@ class Site:
         first = [str(self._folder / "gather.yml")] if gather else []
         limit = f"all[0:{size - 1}]"
         command = [program, *first, f"playbooks/{playbook}.yml", "-i", str(self._hosts.inventory), "--limit", limit]
-        variables = {**os.environ, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self._hosts.folder / "cp"), **environment}
+        # An absolute name stays as it is.
+        config = {"ANSIBLE_CONFIG": str(self._folder / environment["ANSIBLE_CONFIG"])}
+        control = {"ANSIBLE_SSH_CONTROL_PATH_DIR": str(self._hosts.folder / "cp")}
+        variables = {**os.environ, **control, **environment, **config}
         begin = time.monotonic()
         done = subprocess.run(
             [*command, *VARIABLES], cwd=ROOT, env=variables, capture_output=True, text=True, check=False
