@@ -160,8 +160,8 @@ def test_what_a_command_line_gives_is_text_and_is_taken_as_what_it_says() -> Non
         "preflight_shm_gib=0.001",
         "preflight_skew_warn_s=60",
     )
-    words = (*words, f"ansible_python_interpreter={sys.executable}")
-    command = ["-i", "localhost,", "-c", "local", *(word for each in words for word in ("-e", each))]
+    given = [*words, f"ansible_python_interpreter={sys.executable}"]
+    command = ["-i", "localhost,", "-c", "local", *(word for each in given for word in ("-e", each))]
     done = subprocess.run(
         [str(Path(sys.executable).with_name("ansible-playbook")), "playbooks/preflight.yml", *command],
         cwd=REPOSITORY,
