@@ -86,7 +86,7 @@ def _save(image: str, target: str, chip: str, file: Path) -> archive.About:
             raise InfraError(f"the Docker engine has no image {image}", hint) from None
         compressor = zstandard.ZstdCompressor(level=3, threads=-1)
         with file.open("wb") as raw, compressor.stream_writer(raw) as stream:
-            for chunk in found.save(named=True):
+            for chunk in found.save(named=image):
                 stream.write(chunk)
     except (DockerException, requests.exceptions.RequestException) as error:
         raise InfraError(f"no Docker engine answers: {error}", "start it, or name another with DOCKER_HOST") from error
