@@ -193,8 +193,8 @@ class DockerEngine(Engine):
                 labels={owner.LABEL: owner.mine(), "hyper-repro.trial": trial},
                 user=f"{os.getuid()}:{os.getgid()}",
                 volumes={path: dict(how) for path, how in mounts.items()},
-                tmpfs={"/tmp": "size=1g,mode=1777", "/work": "size=1g,mode=1777"},  # noqa: S108 -- the container's own
-                working_dir="/work",
+                tmpfs={"/tmp": "size=1g,mode=1777", "/workspace": "size=1g,mode=1777"},  # noqa: S108 -- the container's own
+                working_dir="/workspace",
                 network_mode="none",
                 read_only=True,
                 cap_drop=["ALL"],

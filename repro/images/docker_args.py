@@ -52,7 +52,7 @@ def flags(host: HostTree, asked: Asked) -> Flags:
         UnsupportedError: Target ascend on a host without NPUs or with half a driver.
         UsageError: A card that the host does not have.
     """
-    mount = f"{asked.evidence}:/work/runs"
+    mount = f"{asked.evidence}:/workspace/runs"
     common = ["--rm", "--user", asked.user, "--security-opt", "no-new-privileges", "--volume", mount]
     limits = ["--ulimit", f"core={-1 if asked.cores else 0}"]
     if asked.target is Target.SIM:

@@ -51,7 +51,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def mounted(runs: Path) -> tuple[str, ...]:
-    return ("--user", f"{UID}:{UID}", "--volume", f"{runs}:/work/runs")
+    return ("--user", f"{UID}:{UID}", "--volume", f"{runs}:/workspace/runs")
 
 
 def verdicts(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -112,7 +112,7 @@ def test_report_301_has_the_host_s_verdicts(image: Image, runs: Path) -> None:
 def test_an_opposite_verdict_and_a_refusal_keep_their_exit_codes(image: Image) -> None:
     assert image("run", "999").returncode == 2
     assert image("run", "134", "--tier", "npu").returncode == 5
-    done = image("run", "134.2", flags=("--volume", "/usr:/work/runs:ro"))
+    done = image("run", "134.2", flags=("--volume", "/usr:/workspace/runs:ro"))
     assert done.returncode == 4
     assert done.stderr.strip().count("\n") == 0
     assert "Read-only file system" in done.stderr

@@ -50,7 +50,7 @@ def test_an_a2_without_the_runtime_gets_its_dies_and_its_driver(grow: Grow) -> N
     shared = ["/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"]
     assert values(found, "--device") == [*(f"/dev/davinci{die}" for die in range(8)), *shared]
     driver = ["/usr/local/dcmi", "/usr/local/bin/npu-smi", "/usr/local/Ascend/driver", "/etc/ascend_install.info"]
-    assert values(found, "--volume") == ["/home/u/runs:/work/runs", *(f"{path}:{path}:ro" for path in driver)]
+    assert values(found, "--volume") == ["/home/u/runs:/workspace/runs", *(f"{path}:{path}:ro" for path in driver)]
     assert values(found, "--ulimit") == ["core=0", "memlock=-1", "stack=67108864"]
     assert (values(found, "--user"), values(found, "--group-add")) == (["1234:1235"], ["1000"])
     assert (values(found, "--shm-size"), values(found, "--network"), values(found, "--runtime")) == (["16g"], [], [])
@@ -75,7 +75,7 @@ def test_the_runtime_brings_devices_and_driver(grow: Grow, name: str, default: b
     host = look(grow(name, {**RUNTIME, **({"default-runtime": "ascend"} if default else {})}))
     found = flags(host, replace(NPU, cards=(0,)))
     assert values(found, "--device") == []
-    assert values(found, "--volume") == ["/home/u/runs:/work/runs"]
+    assert values(found, "--volume") == ["/home/u/runs:/workspace/runs"]
     assert values(found, "--env") == ["ASCEND_VISIBLE_DEVICES=0" if name == "a2" else "ASCEND_VISIBLE_DEVICES=0,1"]
     assert values(found, "--runtime") == ([] if default else ["ascend"])
     by_hand = flags(host, replace(NPU, direct=True))
@@ -147,7 +147,7 @@ def test_the_command_prints_one_line(grow: Grow, capsys: pytest.CaptureFixture[s
     assert main(["docker-args", "--root", str(grow("a3")), "--cards", "0", "--evidence", str(evidence)]) == 0
     said = capsys.readouterr().out
     assert said.count("\n") == 1
-    assert f"--volume {evidence}:/work/runs" in said
+    assert f"--volume {evidence}:/workspace/runs" in said
     assert "--device /dev/davinci1 " in said
     assert evidence.is_dir()
     assert main(["docker-args", "--root", str(tmp_path / "nothing"), "--json"]) == 0
