@@ -48,12 +48,16 @@ def whole_number(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Read a number of seconds above 0."""
+    return _above_zero(text, "seconds")
+
+
+def _above_zero(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {what} above 0")
     return value
 
 
@@ -84,13 +88,7 @@ def _memory(text: str) -> str:
 
 
 def _cpus(text: str) -> float:
-    try:
-        cpus = float(text)
-    except ValueError:
-        cpus = math.nan
-    if not 0 < cpus < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of cores above 0")
-    return cpus
+    return _above_zero(text, "cores")
 
 
 # Each adds the options of one engine, named after what they ask for.

@@ -23,7 +23,7 @@ from repro.errors import InfraError, ReproError
 from repro.evidence import manifest
 from repro.evidence.layout import TrialFolder
 from repro.launch.hosted_link import Gone, Link
-from repro.launch.hosted_rest import beside, sweep
+from repro.launch.hosted_rest import beside, lock, sweep
 from repro.launch.hosted_run import Trial
 from repro.transfer.files import Incoming, Listed, list_folder, pieces
 from repro.transfer.source import source_digest
@@ -113,26 +113,13 @@ def _receive_case(link: Link, work: Path, request: Mapping[str, Any]) -> Path:
     """The case programs, kept by their digests, so that a host gets each of them once."""
     listed = [Listed.from_json(entry) for entry in request["case"]]
     folder = work / "cases" / str(request["case_digest"])
-    with link.patiently(lambda: _lock(beside(folder, "lock"))):
+    with link.patiently(lambda: lock(folder)):
         incoming = Incoming(folder, listed)
         asked = incoming.missing()
         if asked:
             link.send(want=asked)
             incoming.receive(dict(asked), link.next_piece)
     return folder
-
-
-def _lock(path: Path) -> int:
-    import fcntl
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(number)
-        raise
-    return number
 
 
 def _work(request: Mapping[str, Any]) -> Path:

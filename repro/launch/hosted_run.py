@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from repro.evidence import manifest
 from repro.evidence.layout import TrialFolder
 from repro.evidence.write import write_json
 from repro.launch.hosted_link import BEAT_S, Link
-from repro.launch.hosted_rest import beside
+from repro.launch.hosted_rest import beside, lock
 from repro.launch.ports import reserved_port
 from repro.launch.process import die_with_parent, end_strays
 from repro.launch.supervisor import PARENT_VARIABLE
@@ -52,19 +51,8 @@ class Trial:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other sessions off the trial's folder; one of a controller that died may still be ending."""
-        with self._link.patiently(self._lock):
+        with self._link.patiently(lambda: lock(self._folder.path)):
             yield
-
-    def _lock(self) -> int:
-        path = beside(self._folder.path, "lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(number)
-            raise
-        return number
 
     def finished(self) -> bool:
         """True if an earlier session ran this very trial to its end and sealed it, but could not hand it over."""
