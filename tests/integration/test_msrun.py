@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import pytest
@@ -12,7 +13,8 @@ def test_a_rank_that_dies_after_its_body(cli: Cli) -> None:
     done = cli.run("9002.10")
     fault = verdict(done)
     assert (done.code, fault["verdict"]) == (0, "REPRODUCED"), fault
-    assert "rank 1 passed its body, then died of signal 11 (SIGSEGV), finalising; msrun exit code 1" in fault["why"]
+    said = r"rank 1 passed its body, then died of signal 11 \(SIGSEGV\), finalising(, in .*string_at.*)?; msrun exit code 1"
+    assert re.search(said, fault["why"]), fault["why"]
     name = "9002.10-case-0-unfixed-dp2"
     assert fault["first_failure"] == f"{name}/rank-1"
     record = cli.record(name)
@@ -23,7 +25,7 @@ def test_a_rank_that_dies_after_its_body(cli: Cli) -> None:
     assert (ranks[1]["code"], ranks[1]["signal"], ranks[1]["killed"]) == (None, 11, False)
     # The other rank had left by itself, or msrun ended it.
     assert (ranks[0]["code"], ranks[0]["killed"]) in {(0, False), (None, True)}
-    assert (cli.trial(name) / "rank-1" / "stdout.log").read_text(encoding="utf-8") == "well\n" or ranks[1]["signal"]
+    assert (cli.trial(name) / "rank-1" / "stdout.log").read_text(encoding="utf-8").endswith("about to crash at exit\n")
     assert "Error code: -11" in (cli.trial(name) / "launcher.log").read_text(encoding="utf-8")
 
 
