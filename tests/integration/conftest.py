@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,10 @@ import docker
 import pytest
 from docker_engine import EngineMissingError, build_arguments, engine
 from harness import REPOSITORY, Cli
+
+# A shell ignores Ctrl-C for what it starts in the background, and every program inherits that: tests that interrupt
+# what they start would wait for ever. A handler of our own is not inherited, so they start with the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -93,6 +93,14 @@ class Host:
         first = psutil.Process(self.init)
         return [first, *first.children(recursive=True)]
 
+    def running(self, word: str) -> list[psutil.Process]:
+        """What runs on the host with this word in its command line; one that has just ended does not."""
+        found = []
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):  # also of a zombie
+                found += [process] if word in process.cmdline() else []
+        return found
+
     def run(self, *command: str) -> str:
         """Run a command on the host, past SSH."""
         return _run("nsenter", f"--target={self.init}", "--net", "--pid", "--mount", "--uts", *command)

@@ -92,7 +92,7 @@ def test_a_command_that_is_given_up_is_ended_with_all_it_started(hosts: Cluster,
     command = "trap '' TERM; sleep 61234 & sleep 61234"
     results = run(hosts, tmp_path, command, Limits(host_s=2), ansible_user=PLAIN_USER)
     assert {trouble(result)[0] for result in results.values()} == {Trouble.DEADLINE}
-    left = [process for host in hosts.hosts for process in host.processes() if "61234" in process.cmdline()]
+    left = [process for host in hosts.hosts for process in host.running("61234")]
     _, alive = psutil.wait_procs(left, timeout=10)
     assert not alive
 
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_the_command_everywhere(hosts: Cluster, tmp_path: Path) -> N
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
     def running() -> list[psutil.Process]:
-        return [each for host in hosts.hosts for each in host.processes() if each.cmdline() == ["sleep", "61235"]]
+        return [each for host in hosts.hosts for each in host.running("61235") if each.name() == "sleep"]
 
     until(lambda: len(running()) == 4, "the command on every host")
     left = running()
