@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import docker
 from docker.errors import DockerException, ImageNotFound
@@ -68,7 +69,7 @@ def engine() -> Iterator[str]:
 @contextmanager
 def _started(daemon: str, folder: Path) -> Iterator[str]:
     address = f"unix://{folder}/docker.sock"
-    name = folder.name
+    name = f"hyper-repro-{uuid4().hex}"  # not the folder's name: containerd refuses an underscore at an end of it
     command = [
         *(daemon, "--host", address, "--pidfile", str(folder / "dockerd.pid")),
         *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
