@@ -16,7 +16,7 @@ from repro.judge.intervals import centre_interval
 from repro.model import GrowthOracle
 
 HERE = Path(__file__).resolve().parent
-SIZES = ((8, 2), (256, 64))
+SIZES = ((8, 2), (256, 64), (1024, 128))
 ORACLE = GrowthOracle("malloc_in_use", "B", floor=4, planted=64)
 Trial = Callable[..., TrialFolder]
 Row = tuple[str, str, str]
