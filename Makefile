@@ -52,7 +52,7 @@ verify: $(VENV)/.ready sim ## Run a report without and with its mends and judge 
 	@if [ -z "$(ISSUE)" ]; then echo "make verify: name a report, such as ISSUE=134; known are:" >&2; $(BIN)/repro list >&2; exit 2; fi
 	@$(BIN)/repro verify $(ISSUE) $(ARGS)
 
-test: $(VENV)/.dev sim ## Pass the tests: unit tests, then the real MindSpore, msrun and simulated Ascend
+test: $(VENV)/.dev sim ## Pass the tests: unit tests, then real MindSpore, msrun, simulated Ascend, Docker, sshd, Ansible, Slurm
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, hadolint, yamllint, ansible-lint (production)
