@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -13,7 +12,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 from repro import host
 from repro.collect import core_pattern
 from repro.collect.redact import SECRET
+from repro.hosts.ascend.machine import Machine
 
 # What may be shown of an environment; everything else stays where it is.
 SHOWN = re.compile(
@@ -46,22 +45,9 @@ def npu_smi() -> str:
     program = shutil.which("npu-smi")
     if program is None:
         return "npu-smi is not installed here\n"
-    lock = Path(tempfile.gettempdir()) / "hyper-repro-npu-smi.lock"
-    with lock.open("a") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        try:
-            done = subprocess.run(
-                [program, "info"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=NPU_SMI_TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"npu-smi info did not end within {NPU_SMI_TIMEOUT_S:g} s\n"
-    return done.stdout if done.returncode == 0 else f"npu-smi info ended with {done.returncode}: {done.stderr}\n"
+    # By the same lock as preflight: one of our own would not keep the two apart.
+    code, said = Machine().run([program, "info"], NPU_SMI_TIMEOUT_S, alone=True)
+    return said if code == 0 else f"npu-smi info ended with {code}: {said}\n"
 
 
 def kernel_lines() -> list[str]:
